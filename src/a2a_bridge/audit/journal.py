@@ -1,0 +1,198 @@
+"""The audit log: two JSON lines for each call, in a file that only its owner reads (rules L1 to L5).
+
+Several bridges may append to one file. A line goes out in one `write` on an O_APPEND descriptor, so
+lines never mix; only the rename of a full file needs a lock. A line that is written to a file which
+another process has just renamed stands in `<path>.1`, and so is not lost.
+"""
+
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from a2a_bridge.audit.redaction import shown_string
+
+ROTATE_BYTES = 512 * 1024
+REPORT_EVERY = 100
+# How old the knowledge may be that the path still names the open file. Far below the time that any
+# number of bridges need to fill a file, and it spares a busy bridge one look-up a record.
+_CHECK_SECONDS = 0.005
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Written before the tool is dispatched. The order of the fields is the order in the file."""
+
+    ts: str
+    id: str
+    sid: str
+    phase: Literal["start"]
+    tool: str
+    args: str
+
+
+class Done(msgspec.Struct, frozen=True, rename="camel"):
+    """Written when the call has settled."""
+
+    ts: str
+    id: str
+    sid: str
+    phase: Literal["done"]
+    tool: str
+    is_error: bool
+    args: str
+
+
+Record = Start | Done
+
+
+def timestamp(seconds: float) -> str:
+    """ISO 8601 UTC with milliseconds."""
+    milliseconds = int(seconds * 1000)
+    whole = time.gmtime(milliseconds // 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', whole)}.{milliseconds % 1000:03d}Z"
+
+
+class Journal:
+    """Appends records to one path. A failing write is counted and reported, and never reaches the call (L4)."""
+
+    def __init__(
+        self,
+        path: Path,
+        report: Callable[[str], None],
+        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.path = path
+        self.failed = 0
+        self._report = report
+        self._now = now
+        self._clock = clock
+        self._file: _LogFile | None = None
+        self._checked = 0.0
+        self._encode = msgspec.json.Encoder().encode_into
+        self._line = bytearray()
+        self._second = (0, "")
+
+    def start(self, call_id: str, session: str, tool: str, args: str) -> None:
+        self._write(Start(self._timestamp(), call_id, session, "start", shown_string(tool), args))
+
+    def done(self, call_id: str, session: str, tool: str, args: str, is_error: bool) -> None:
+        self._write(Done(self._timestamp(), call_id, session, "done", shown_string(tool), is_error, args))
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _timestamp(self) -> str:
+        """`timestamp`, with the part that changes once a second kept."""
+        milliseconds = int(self._now() * 1000)
+        second, shown = self._second
+        if milliseconds // 1000 != second:
+            second = milliseconds // 1000
+            shown = timestamp(second)[:-4]
+            self._second = (second, shown)
+        return f"{shown}{milliseconds % 1000:03d}Z"
+
+    def _write(self, record: Record) -> None:
+        line = self._line
+        try:
+            self._encode(record, line)
+            line += b"\n"
+            self._current().append(line)
+        except (OSError, ValueError) as error:
+            self.failed += 1
+            if self.failed == 1 or self.failed % REPORT_EVERY == 0:
+                self._report(
+                    f"audit log {self.path}: a record could not be written: {_words(error)} "
+                    f"({self.failed} so far; the calls go on)"
+                )
+
+    def _current(self) -> "_LogFile":
+        """The file that the path names now, with room for more."""
+        if self._file is not None:
+            now = self._clock()
+            if self._file.size < ROTATE_BYTES - len(self._line) and now - self._checked < _CHECK_SECONDS:
+                return self._file
+            self._checked = now
+            if self._file.is_at(self.path) and (
+                self._file.size + len(self._line) <= ROTATE_BYTES or not self._file.rotate(self.path)
+            ):
+                return self._file
+            self.close()
+        self._file = _LogFile.open(self.path)
+        return self._file
+
+
+class _LogFile:
+    """One open file. `size` is what is known of its length: other writers may have made it longer."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._descriptor = descriptor
+        self.size = size
+
+    @classmethod
+    def open(cls, path: Path) -> "_LogFile":
+        """Opens or creates it, readable for its owner only. Raises OSError."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO must not block us
+        descriptor = os.open(path, flags, 0o600)
+        status = os.fstat(descriptor)
+        # A device such as /dev/null may stand in for the log; its mode is none of our business.
+        if stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) != 0o600:
+            with suppress(OSError):
+                os.fchmod(descriptor, 0o600)
+        return cls(descriptor, status.st_size)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def append(self, line: bytearray) -> None:
+        """Writes the whole line or nothing. Raises OSError."""
+        written = os.write(self._descriptor, line)
+        if written == len(line):
+            self.size += written
+            return
+        # A full disk took the line's beginning. It is ours and the last: take it back.
+        end = os.lseek(self._descriptor, 0, os.SEEK_CUR)
+        if os.fstat(self._descriptor).st_size == end:
+            os.ftruncate(self._descriptor, end - written)
+        raise OSError(f"only {written} of {len(line)} bytes could be written")
+
+    def is_at(self, path: Path) -> bool:
+        """Whether the path still names this file; learns its size on the way."""
+        mine = os.fstat(self._descriptor)
+        self.size = mine.st_size if stat.S_ISREG(mine.st_mode) else 0
+        return _same_file(mine, path)
+
+    def rotate(self, path: Path) -> bool:
+        """Moves the file to `<path>.1`. False when another process is about to do it: then appending is safe."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        try:
+            if _same_file(os.fstat(self._descriptor), path):
+                target = Path(os.path.realpath(path))
+                os.replace(target, target.with_name(f"{target.name}.1"))
+            return True
+        finally:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+
+def _same_file(mine: os.stat_result, path: Path) -> bool:
+    try:
+        named = os.stat(path)
+    except FileNotFoundError:
+        return False
+    return (named.st_dev, named.st_ino) == (mine.st_dev, mine.st_ino)
+
+
+def _words(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,1 @@
+"""What a person types: commands, their output and their exit codes. No logic of the bridge's own."""

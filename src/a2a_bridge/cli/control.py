@@ -1,0 +1,90 @@
+"""`status`, `token` and `rotate`: asking a running bridge, or the file where none runs."""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import typer
+
+from a2a_bridge import config
+from a2a_bridge.auth import token_prefix
+from a2a_bridge.cli import chosen
+from a2a_bridge.cli.serve import ConfigFile
+from a2a_bridge.control import client, messages
+from a2a_bridge.control.rendezvous import directory
+from a2a_bridge.errors import ConfigError
+
+
+def status(
+    port: chosen.Port = None,
+    pid: chosen.Pid = None,
+    json: bool = typer.Option(False, "--json", help="One JSON object."),
+) -> None:
+    """Show a running bridge's address, sessions, calls and audit log."""
+    found = chosen.bridge(port, pid).status
+    if json:
+        print(msgspec.json.encode(found).decode())
+        return
+    uptime = timedelta(seconds=int(found.uptime))
+    failed = f"{found.audit_failed} writes FAILED" if found.audit_failed else "ok"
+    for name, value in (
+        ("url", found.url),
+        ("host", found.host),
+        ("token", found.token_prefix),
+        ("pid", found.pid),
+        ("uptime", uptime),
+        ("sessions", found.sessions),
+        ("calls", f"{found.calls} in flight"),
+        ("audit", f"{found.audit}  ({failed})"),
+        ("config", found.config),
+    ):
+        print(f"{name:<9} {value}")
+
+
+def token(port: chosen.Port = None, pid: chosen.Pid = None, config_file: ConfigFile = None) -> None:
+    """Print the full token, and nothing else."""
+    found = _running(port, pid, config_file)
+    if found is not None:
+        print(client.ask(found.socket, messages.TOKEN))
+        return
+    path = _file(config_file)
+    if not path.exists():
+        raise ConfigError(f"{path} does not exist yet; the first start makes it: a2a-bridge serve")
+    print(config.load(path).token)
+
+
+def rotate(port: chosen.Port = None, pid: chosen.Pid = None, config_file: ConfigFile = None) -> None:
+    """Replace the token: the old one fails at once, and the new one is written to the configuration file."""
+    found = _running(port, pid, config_file)
+    if found is not None:
+        prefix = client.ask(found.socket, messages.ROTATE)
+        print(f"rotated: token {prefix} counts at once on {found.status.url}")
+        _tell_of_others(found)
+        return
+    path = _file(config_file)
+    config.load(path)  # a malformed file is refused, not overwritten
+    print(f"rotated: token {token_prefix(config.rotate(path))} is in {path}; no running bridge was told")
+
+
+def _running(port: int | None, pid: int | None, config_file: Path | None) -> client.Found | None:
+    """The bridge that is meant, or None when the file is: it was named, or no bridge runs."""
+    if config_file is not None:
+        return None
+    found = client.running(directory(os.environ))
+    if not found and port is None and pid is None:
+        return None
+    return client.choose(found, port, pid)
+
+
+def _tell_of_others(rotated: client.Found) -> None:
+    for other in client.running(directory(os.environ)):
+        if other.status.pid != rotated.status.pid and other.status.config == rotated.status.config:
+            print(
+                f"note: the bridge with pid {other.status.pid} shares this file and keeps its old token "
+                "until it is restarted or rotated itself"
+            )
+
+
+def _file(config_file: Path | None) -> Path:
+    return config_file.absolute() if config_file else config.config_path(os.environ)

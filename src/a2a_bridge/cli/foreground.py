@@ -1,0 +1,91 @@
+"""A bridge in the foreground: its event loop, its signals, and its log lines on the terminal."""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from a2a_bridge.assemble import Places, bridging
+from a2a_bridge.bridge import Outcome, Settled
+from a2a_bridge.cli.printer import Printer, to_stderr, to_stdout
+from a2a_bridge.config import Config, audit_path
+from a2a_bridge.control.rendezvous import directory
+from a2a_bridge.hosts.local import LocalHost
+from a2a_bridge.tool import Host
+
+try:
+    import uvloop as _uvloop
+except ImportError:  # a platform that has none
+    uvloop: ModuleType | None = None
+else:
+    uvloop = _uvloop
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_MARKS = {Outcome.DONE: "✓", Outcome.FAILED: "✗", Outcome.ABANDONED: "⊘ caller hung up"}
+
+
+def serve_local(config: Config, directory: Path) -> None:
+    """Serve `directory`'s machine until a signal. Raises StartError."""
+    serve_host(config, LocalHost(directory, f"local: {socket.gethostname()}"))
+
+
+def serve_host(config: Config, host: Host) -> None:
+    """Serve a host in the foreground until a signal: the first ends it in good order, the second at once."""
+    out, err = to_stdout(), to_stderr()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop else None) as runner:
+            runner.run(_serve(config, host, out, err))
+    finally:
+        out.close()
+        err.close()
+
+
+async def _serve(config: Config, host: Host, out: Printer, err: Printer) -> None:
+    stop = _stop_on_signals()
+    places = Places(audit_path(os.environ), directory(os.environ))
+
+    def report(line: str) -> None:
+        err.put(f"[a2a-bridge] {line}")
+
+    async with bridging(config, host, places, report, lambda settled: out.put(call_line(settled))) as live:
+        for warning in live.warnings:
+            report(f"warning: {warning}")
+        out.put(f"A2A bridge listening on {live.url} (token {live.token_prefix})")
+        await stop.wait()
+
+
+def _stop_on_signals() -> asyncio.Event:
+    stop = asyncio.Event()
+
+    def received(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(128 + number)  # the guardian ends the commands, as after any other sudden end
+        stop.set()
+
+    for number in SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, received, number)
+    return stop
+
+
+def call_line(settled: Settled, now: Callable[[], time.struct_time] = time.localtime) -> str:
+    """One call as a log line."""
+    client = settled.call.client or settled.call.session[:8]
+    return (
+        f"{time.strftime('%H:%M:%S', now())}  {settled.tool}  {settled.args[:120]}  {client}  "
+        f"{duration(settled.seconds)} {_MARKS[settled.outcome]}"
+    )
+
+
+def duration(seconds: float) -> str:
+    """A length of time as a person would say it."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d} min"

@@ -1,0 +1,54 @@
+"""The `a2a-bridge` command: its table of sub-commands, and how an error becomes one line and an exit code."""
+
+import sys
+from typing import NoReturn
+
+import typer
+
+from a2a_bridge.cli import call, control, entries, serve, trail
+from a2a_bridge.errors import BridgeError
+
+FAILURE = 1
+USAGE = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="a2a-bridge",
+    help="Lend the tools of a live session on this machine to an agent on another one, over MCP.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command()(serve.serve)
+app.command()(control.status)
+app.command()(control.token)
+app.command()(control.rotate)
+app.command(name="mcp-json")(entries.mcp_json)
+app.command()(call.tools)
+app.command()(call.call)
+app.command()(trail.audit)
+
+
+def main() -> NoReturn:
+    """Run the command in `sys.argv` and exit: 0, 1 for a failure, 2 for wrong usage."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.TyperException as error:
+        code = _say(error.format_message() or "see a2a-bridge --help", USAGE)
+    except BridgeError as error:
+        code = _say(str(error), error.exit_code)
+    except BrokenPipeError:
+        # The reader has gone; what is left in the buffer must not raise again at exit.
+        sys.stdout = open("/dev/null", "w", encoding="utf-8")  # noqa: SIM115
+        code = FAILURE
+    except OSError as error:
+        code = _say(f"{error.filename}: {error.strerror}" if error.filename else str(error), FAILURE)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(message: str, code: int) -> int:
+    sys.stderr.write(f"a2a-bridge: {message}\n")
+    return code

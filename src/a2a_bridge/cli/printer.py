@@ -1,0 +1,71 @@
+"""Lines for the owner's terminal, written by a thread of their own: a terminal that stands still stops no call."""
+
+import sys
+import threading
+import time
+from collections import deque
+from typing import TextIO
+
+MOST_WAITING_LINES = 10_000
+# Lines are written in batches; at thousands of calls a second a write for each would cost more than the call.
+BATCH_SECONDS = 0.05
+CLOSE_SECONDS = 1.0
+
+
+class Printer:
+    """`put` never waits. When more lines wait than are kept, the oldest are dropped and their number is told."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lines: deque[str] = deque(maxlen=MOST_WAITING_LINES)
+        self._put = 0
+        self._written = 0
+        self._wake = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._work, name="a2a-printer", daemon=True)
+        self._thread.start()
+
+    def put(self, line: str) -> None:
+        self._lines.append(line)
+        self._put += 1
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def close(self) -> None:
+        """Write what waits, for as long as a second, and stop."""
+        self._closing = True
+        self._wake.set()
+        self._thread.join(CLOSE_SECONDS)
+
+    def _work(self) -> None:
+        while not self._closing:
+            self._wake.wait()
+            self._write()
+            if not self._closing:
+                time.sleep(BATCH_SECONDS)
+        self._write()
+
+    def _write(self) -> None:
+        self._wake.clear()
+        lines = []
+        while self._lines:
+            lines.append(self._lines.popleft())
+        if not lines:
+            return
+        dropped = self._put - self._written - len(lines) - len(self._lines)
+        self._written = self._put - len(self._lines)
+        if dropped > 0:
+            lines.insert(0, f"… {dropped} lines left out")
+        try:
+            self._stream.write("".join(f"{line}\n" for line in lines))
+            self._stream.flush()
+        except (OSError, ValueError):
+            return  # nobody reads any more; the bridge has better things to do than to die of it
+
+
+def to_stdout() -> Printer:
+    return Printer(sys.stdout)
+
+
+def to_stderr() -> Printer:
+    return Printer(sys.stderr)

@@ -1,0 +1,238 @@
+"""The settings table, and the file that holds the settings (rules C1 to C6): a file or flags → a frozen Config.
+
+A field that is present and malformed stops the start. Only `token` heals. Unknown fields are kept.
+"""
+
+import json
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+
+from a2a_bridge.errors import ConfigError
+
+CONFIG_VARIABLE = "A2A_BRIDGE_CONFIG"
+AUDIT_VARIABLE = "A2A_BRIDGE_AUDIT"
+
+
+class Setting(NamedTuple):
+    """One row of the settings table. `expected` completes the sentence "expected …"."""
+
+    name: str
+    type: Any
+    default: Any
+    expected: str
+    help: str
+
+
+_Names = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
+
+SETTINGS = (
+    Setting(
+        "port",
+        Annotated[int, msgspec.Meta(ge=0, le=65535)],
+        0,
+        "a whole number from 0 to 65535",
+        "TCP port; 0 takes any free one",
+    ),
+    Setting(
+        "token",
+        Annotated[str, msgspec.Meta(pattern=r"^[!-~]+$")],
+        "",
+        "a string of visible ASCII characters",
+        "the bearer token; made on the first start, and made anew when missing or empty",
+    ),
+    Setting(
+        "host",
+        Annotated[str, msgspec.Meta(pattern=r"^[^\s/]+$")],
+        "127.0.0.1",
+        "a host name or IP address",
+        "address to listen on",
+    ),
+    Setting("deny", _Names, (), "a list of tool names", "tools that are neither listed nor callable"),
+    Setting(
+        "denyMCPTools",
+        bool,
+        False,
+        "true or false",
+        "whether to deny the tools that the host has from other MCP servers (`mcp__…`)",
+    ),
+    Setting(
+        "allowedOrigins",
+        _Names,
+        (),
+        "a list of origins (https://app.example) or host names",
+        "web pages, besides loopback ones, that may ask",
+    ),
+    Setting(
+        "onDisconnect",
+        Literal["cancel", "continue"],
+        "cancel",
+        '"cancel" or "continue"',
+        "what becomes of a call whose connection closes",
+    ),
+)
+
+
+class Config(msgspec.Struct, frozen=True, rename="camel"):
+    """The settings that a bridge starts with, and the file that they came from."""
+
+    path: Path
+    port: int
+    token: str
+    host: str
+    deny: tuple[str, ...]
+    deny_mcp_tools: bool = msgspec.field(name="denyMCPTools")
+    allowed_origins: tuple[str, ...]
+    on_disconnect: Literal["cancel", "continue"]
+    warnings: tuple[str, ...] = ()
+
+
+def new_token() -> str:
+    """32 random bytes as base64url: 43 characters (C3)."""
+    return secrets.token_urlsafe(32)
+
+
+def config_path(environ: Mapping[str, str]) -> Path:
+    """Where the configuration is (C1)."""
+    return _place(environ, CONFIG_VARIABLE, "a2a-bridge.json")
+
+
+def audit_path(environ: Mapping[str, str]) -> Path:
+    """Where the audit log is (C1)."""
+    return _place(environ, AUDIT_VARIABLE, "a2a-bridge.log")
+
+
+def _place(environ: Mapping[str, str], variable: str, name: str) -> Path:
+    moved = environ.get(variable)
+    if moved:
+        return Path(moved).expanduser().absolute()
+    return Path(environ.get("HOME") or Path.home()).absolute() / ".omp" / "agent" / name
+
+
+def load(path: Path) -> Config:
+    """The settings in the file, which is made when it is missing and gets a token when it has none.
+
+    Raises ConfigError, with nothing written, when the file cannot be read or a field is malformed.
+    """
+    found = _read(path)
+    fields = found if found is not None else _defaults()
+    values = {setting.name: _checked(path, setting, fields) for setting in SETTINGS}
+    warnings = _near_misses(path, fields)
+    if not values["token"]:
+        values["token"] = new_token()
+        if not _write(path, {**fields, "token": values["token"]}, create=found is None):
+            return load(path)
+    else:
+        warnings += _closed(path)
+    return msgspec.convert({**values, "path": path, "warnings": warnings}, Config)
+
+
+def rotate(path: Path) -> str:
+    """Put a new token into the file and return it. Raises ConfigError."""
+    fields = _read(path)
+    token = new_token()
+    _write(path, {**(fields if fields is not None else _defaults()), "token": token})
+    return token
+
+
+def _defaults() -> dict[str, Any]:
+    """What a new file holds: the fields that the original bridge writes; the others are there to be added."""
+    return {"port": 0, "token": "", "host": "127.0.0.1", "deny": [], "denyMCPTools": False}
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The file's JSON object; None when there is no file."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except IsADirectoryError:
+        raise ConfigError(f"{path} is a directory; expected a file that holds a JSON object") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text; expected a JSON object") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        fields = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(
+            f"{path} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}; "
+            "mend it, or move it away to have a new one made"
+        ) from None
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deep; expected a JSON object") from None
+    if not isinstance(fields, dict):
+        raise ConfigError(f"{path} holds {_shown(fields)}; expected a JSON object")
+    return fields
+
+
+def _checked(path: Path, setting: Setting, fields: Mapping[str, Any]) -> Any:
+    value = fields.get(setting.name, setting.default)
+    if setting.name == "token" and (not isinstance(value, str) or not value.strip()):
+        return ""
+    try:
+        return msgspec.convert(value, setting.type)
+    except msgspec.ValidationError:
+        shown = "not usable" if setting.name == "token" else _shown(value)
+        raise ConfigError(f"{path}: field {setting.name} is {shown}; expected {setting.expected}") from None
+
+
+def _near_misses(path: Path, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    known = {setting.name.lower(): setting.name for setting in SETTINGS}
+    return tuple(
+        f"{path}: field {name} is unknown and ignored; did you mean {known[name.lower()]}?"
+        for name in fields
+        if name.lower() in known and name != known[name.lower()]
+    )
+
+
+def _closed(path: Path) -> tuple[str, ...]:
+    """Make sure that nobody else reads the token."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if not mode & 0o077:
+        return ()
+    with suppress(OSError):
+        path.chmod(0o600)
+        return (f"{path} could be read by others (mode {mode:04o}); it is 0600 now. Rotate the token if they may have",)
+    return (f"{path} can be read by others (mode {mode:04o}), and so can the token; chmod it to 0600",)
+
+
+def _write(path: Path, fields: Mapping[str, Any], create: bool = False) -> bool:
+    """Replace the file, or the file that a symlink points to, in one step (C3). With `create`, False when
+    somebody else has made the file meanwhile. Raises ConfigError."""
+    target = Path(os.path.realpath(path))
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(fields, file, indent=2, ensure_ascii=False)
+            file.write("\n")
+            file.flush()
+            os.fchmod(file.fileno(), 0o600)
+            os.fsync(file.fileno())
+        if create:
+            os.link(draft, target)
+            draft.unlink()
+        else:
+            os.replace(draft, target)
+    except FileExistsError:
+        draft.unlink(missing_ok=True)
+        return False
+    except (OSError, UnicodeEncodeError) as error:
+        with suppress(OSError):
+            draft.unlink()
+        words = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"{path} cannot be written: {words}; the old file, if there was one, is untouched") from None
+    return True
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -1,0 +1,118 @@
+"""One shell command from start to end: its merged output as it comes, and nothing of its group left behind."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local.clip import Clip
+from a2a_bridge.hosts.local.guardian import Guardian
+
+READ_BYTES = 64 * 1024
+# What a background process floods into the pipe after its command has ended must not keep the call open.
+MOST_DRAINED_BYTES = 1024 * 1024
+# A process stuck in the kernel (a dead network disk) does not even die; the call ends all the same.
+REAP_SECONDS = 1.0
+
+
+def shell() -> str:
+    """bash where it is present, else sh."""
+    return shutil.which("bash") or "/bin/sh"
+
+
+class Ended:
+    """How a command ended: its exit status (negative: by that signal), or that its time was up; and its output."""
+
+    def __init__(self, status: int | None, output: str) -> None:
+        self.status = status
+        self.output = output
+
+
+async def run(
+    guardian: Guardian, command: str, directory: Path, environment: Mapping[str, str], timeout: float | None
+) -> Ended:
+    """Run the command in a fresh shell and process group; after `timeout` seconds, a cancel or any other
+    end of this call, the whole group is killed. It waits for the command, not for who inherits its output.
+
+    Raises ToolError when the shell cannot be started.
+    """
+    reading, writing = os.pipe()
+    output = _Output(reading)
+    try:
+        process = await _start(guardian, command, directory, environment, writing)
+    except BaseException:
+        output.close()
+        raise
+    finally:
+        os.close(writing)
+    guardian.keep(process.pid)
+    status = None
+    try:
+        async with asyncio.timeout(timeout):
+            status = await process.wait()
+    except TimeoutError:
+        pass
+    finally:
+        if status is None:
+            guardian.kill(process.pid)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(process.wait()), REAP_SECONDS)
+        output.drain()
+        guardian.settle(process.pid)
+    return Ended(status, output.clip.text())
+
+
+async def _start(
+    guardian: Guardian, command: str, directory: Path, environment: Mapping[str, str], writing: int
+) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            *guardian.enrolled([shell(), "-c", command]),
+            stdin=guardian.pipe(),
+            stdout=writing,
+            stderr=writing,
+            cwd=directory,
+            env=environment,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        words = error.strerror if isinstance(error, OSError) else str(error)
+        raise ToolError(f"the shell could not be started in {directory}: {words}") from None
+
+
+class _Output:
+    """The reading end of a command's output."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.clip = Clip()
+        self._descriptor = descriptor
+        self._loop = asyncio.get_running_loop()
+        os.set_blocking(descriptor, False)
+        self._loop.add_reader(descriptor, self._take)
+
+    def _take(self) -> bool:
+        """Read one piece. False at the end, or when there is none now."""
+        try:
+            piece = os.read(self._descriptor, READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not piece:
+            self._loop.remove_reader(self._descriptor)
+            return False
+        self.clip.feed(piece)
+        return True
+
+    def drain(self) -> None:
+        """Take what is in the pipe now, and no more."""
+        for _ in range(MOST_DRAINED_BYTES // READ_BYTES):
+            if not self._take():
+                break
+        self.close()
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._descriptor)
+        with contextlib.suppress(OSError):
+            os.close(self._descriptor)

@@ -1,0 +1,40 @@
+"""The local host: its table of tools, and how one is run. A new tool is a file beside this one and a row here."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from a2a_bridge.errors import HostUnavailable, UnknownTool
+from a2a_bridge.hosts.local.bash import BASH
+from a2a_bridge.hosts.local.place import Place
+from a2a_bridge.hosts.local.read import READ
+from a2a_bridge.hosts.typed import TypedTool
+from a2a_bridge.tool import Call, Result, Tool
+
+TOOLS: tuple[TypedTool[Any, Place], ...] = (READ, BASH)
+
+
+class LocalHost:
+    """Lends `directory` (where relative paths start and commands run) and whatever this user may reach from it."""
+
+    def __init__(self, directory: Path, name: str = "local") -> None:
+        self.name = name
+        self._place = Place(directory)
+        self._shown = tuple(tool.shown for tool in TOOLS)
+        self._tools = {tool.shown.name: tool for tool in TOOLS}
+
+    async def start(self) -> None:
+        if not self._place.directory.is_dir():
+            raise HostUnavailable(f"{self._place.directory} is not a directory")
+
+    async def close(self) -> None:
+        self._place.close()
+
+    async def tools(self) -> Sequence[Tool]:
+        return self._shown
+
+    async def call(self, name: str, arguments: object, call: Call) -> Result:
+        tool = self._tools.get(name)
+        if tool is None:
+            raise UnknownTool(name)
+        return await tool(arguments, self._place)

@@ -1,0 +1,52 @@
+"""Where the local tools work: their directory, their threads, their processes."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local.guardian import Guardian
+
+# Reads that hang on a dead network disk hold a thread each; this many may, before other reads wait.
+MOST_FILE_THREADS = 64
+
+Value = TypeVar("Value")
+Stopped = Callable[[], bool]
+
+
+class Place:
+    """One local host's surroundings, shared by its tools."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.guardian = Guardian()
+        self._threads = ThreadPoolExecutor(MOST_FILE_THREADS, thread_name_prefix="a2a-file")
+
+    def path(self, given: str) -> Path:
+        """A path from a caller: `~` expands, a relative one starts at the host's directory. Raises ToolError."""
+        if "\0" in given:
+            raise ToolError(f"path {given!r} holds a NUL character; no file can have such a name")
+        try:
+            return self.directory / Path(given).expanduser()
+        except RuntimeError:
+            raise ToolError(f"path {given!r}: there is no such user's home directory") from None
+
+    async def in_thread(self, work: Callable[[Stopped], Value]) -> Value:
+        """Run blocking file work off the loop. `work` gets a function that turns true when nobody waits any more."""
+        stopped = threading.Event()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work, stopped.is_set)
+        finally:
+            stopped.set()
+
+    def environment(self) -> dict[str, str]:
+        """What a command inherits: everything but the bridge's own settings."""
+        return {name: value for name, value in os.environ.items() if not name.startswith("A2A_BRIDGE_")}
+
+    def close(self) -> None:
+        self.guardian.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,128 @@
+"""The tool `read`: a text file's lines with their numbers, or a directory's entries."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import msgspec
+
+from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local.place import Place, Stopped
+from a2a_bridge.hosts.typed import TypedTool
+from a2a_bridge.tool import Result, text
+
+DEFAULT_LINES = 2000
+MOST_BYTES = 256 * 1024
+LONGEST_LINE = 16 * 1024
+_SNIFFED = 8192
+
+
+class Read(msgspec.Struct, forbid_unknown_fields=True):
+    """Arguments of `read`."""
+
+    path: Annotated[str, msgspec.Meta(description="File or directory; relative to the host's directory, ~ expands.")]
+    offset: Annotated[int, msgspec.Meta(ge=1, description="First line to show, from 1.")] = 1
+    limit: Annotated[int, msgspec.Meta(ge=1, description="Lines to show; default 2000.")] = DEFAULT_LINES
+
+
+async def _read(arguments: Read, place: Place) -> Result:
+    path = place.path(arguments.path)
+    return text(await place.in_thread(lambda stopped: _content(path, arguments, stopped)))
+
+
+def _content(path: Path, arguments: Read, stopped: Stopped) -> str:
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            return _entries(path)
+        _expect_regular(path, mode)  # before it is opened: opening a device can do things, a FIFO waits
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            return _text(path, file, arguments, stopped)
+    except OSError as error:
+        raise ToolError(f"{path}: {_WORDS.get(error.errno or 0, error.strerror or str(error))}") from None
+
+
+_WORDS = {
+    errno.ENOENT: "no such file or directory",
+    errno.EACCES: "permission denied",
+}
+
+
+def _text(path: Path, file: BinaryIO, arguments: Read, stopped: Stopped) -> str:
+    status = os.fstat(file.fileno())
+    _expect_regular(path, status.st_mode)
+    if b"\0" in file.peek(_SNIFFED)[:_SNIFFED]:  # type: ignore[attr-defined]
+        raise ToolError(f"{path}: a binary file of {status.st_size} bytes; read shows text only")
+    shown: list[str] = []
+    size = number = 0
+    for number, line in enumerate(_lines(file, stopped), 1):
+        if number < arguments.offset:
+            continue
+        if len(shown) == arguments.limit or size >= MOST_BYTES:
+            return "\n".join([*shown, f"[more lines follow; continue with offset {number}]"])
+        shown.append(f"{number:>6}\t{_shown(line)}")
+        size += len(shown[-1])
+    if not shown:
+        return f"[empty file: {path}]" if number == 0 else f"[no line {arguments.offset}: the file has {number} lines]"
+    return "\n".join(shown)
+
+
+def _expect_regular(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise ToolError(f"{path}: not a regular file but a {_kind(mode)}; it was not opened")
+
+
+def _lines(file: BinaryIO, stopped: Stopped) -> Iterator[bytes]:
+    """Lines without their end. Of one that is longer than can be shown, the rest is passed over, not held."""
+    while (line := file.readline(LONGEST_LINE + 1)) and not stopped():
+        end = line
+        while len(end) > LONGEST_LINE and not end.endswith(b"\n") and not stopped():
+            end = file.readline(LONGEST_LINE + 1)
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _shown(line: bytes) -> str:
+    cut = line[:LONGEST_LINE].decode(errors="replace")
+    return f"{cut} [line cut after {LONGEST_LINE} bytes]" if len(line) > LONGEST_LINE else cut
+
+
+def _entries(path: Path) -> str:
+    with os.scandir(path) as entries:
+        lines = sorted(_entry(entry) for entry in entries)
+    return "\n".join(lines) if lines else f"[empty directory: {path}]"
+
+
+def _entry(entry: os.DirEntry[str]) -> str:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError as error:
+        return f"{entry.name}  ({error.strerror})"
+    if stat.S_ISDIR(status.st_mode):
+        return f"{entry.name}/"
+    if stat.S_ISREG(status.st_mode):
+        return f"{entry.name}  {status.st_size} bytes"
+    return f"{entry.name}  ({_kind(status.st_mode)})"
+
+
+def _kind(mode: int) -> str:
+    kinds = {
+        stat.S_IFLNK: "symbolic link",
+        stat.S_IFIFO: "FIFO",
+        stat.S_IFSOCK: "socket",
+        stat.S_IFCHR: "character device",
+        stat.S_IFBLK: "block device",
+    }
+    return kinds.get(stat.S_IFMT(mode), "special file")
+
+
+READ = TypedTool(
+    "read",
+    "Read a text file: lines with their numbers, at most `limit` from `offset` on (and 256 KiB). "
+    "A directory gives its entries.",
+    Read,
+    _read,
+)

@@ -1,0 +1,69 @@
+"""A host whose every answer is known: the fake that tests and benchmarks run the real bridge against."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from a2a_bridge.errors import HostUnavailable, UnknownTool
+from a2a_bridge.tool import Call, Image, Result, Text, Tool, failure, text
+
+_ANYTHING = {"type": "object"}
+_ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+
+
+class ScriptedHost:
+    """`echo` gives its text back, `image` a pixel, `fail` and `raise` fail in the two ways, `hang` waits until it
+    is cancelled, `surrogate` says what UTF-8 cannot, `mcp__far_echo` seems to come from an MCP server.
+
+    `seen` keeps the last thousand calls, `cancelled` counts the calls that were cancelled while they hung,
+    and `started` is set at each hang. While `broken` is set, the registry cannot be read.
+    """
+
+    name = "scripted"
+
+    def __init__(self, extra: Sequence[Tool] = ()) -> None:
+        names = ("echo", "image", "fail", "raise", "hang", "surrogate", "mcp__far_echo")
+        self.registry = (*(Tool(name, f"{name}, as scripted", _ANYTHING) for name in names), *extra)
+        self.seen: deque[tuple[str, object, Call]] = deque(maxlen=1000)
+        self.cancelled = 0
+        self.started = asyncio.Event()
+        self.release = asyncio.Event()
+        self.broken = ""
+
+    async def start(self) -> None:
+        """Nothing to make ready."""
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    async def tools(self) -> Sequence[Tool]:
+        if self.broken:
+            raise HostUnavailable(self.broken)
+        return self.registry
+
+    async def call(self, name: str, arguments: object, call: Call) -> Result:
+        self.seen.append((name, arguments, call))
+        match name:
+            case "echo" | "mcp__far_echo":
+                words = arguments.get("text", "") if isinstance(arguments, dict) else arguments
+                return text(str(words))
+            case "image":
+                return Result((Image(_ONE_PIXEL, "image/png"), Text("a pixel")))
+            case "fail":
+                return failure("it did not work")
+            case "raise":
+                raise RuntimeError("something inside broke")
+            case "surrogate":
+                return text("lone \ud800 surrogate")
+            case "hang":
+                return await self._hang()
+        raise UnknownTool(name)
+
+    async def _hang(self) -> Result:
+        self.started.set()
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return text("released")

@@ -1,0 +1,138 @@
+"""Binds the address and serves the app: port fallback and its warning (C4), and a clean end."""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import resource
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+
+from a2a_bridge.auth import is_loopback
+from a2a_bridge.errors import StartError
+from a2a_bridge.http.app import App
+from a2a_bridge.http.protocol import Protocol
+
+# A client that pools connections should not find one closed under its request: the gap between two is minutes.
+KEEP_ALIVE_SECONDS = 300
+BACKLOG = 4096
+# Each waiting call holds a connection; the usual soft limit of 1,024 files would be the first to give.
+MOST_OPEN_FILES = 65536
+# How long open connections get after the last call has been answered.
+CLOSE_SECONDS = 2
+
+
+class Listener:
+    """A bound socket, the address that it has, and what the owner should be warned of."""
+
+    def __init__(self, bound: socket.socket, host: str, warnings: list[str]) -> None:
+        self.socket = bound
+        self.host = host
+        self.warnings = warnings
+        self.port: int = bound.getsockname()[1]
+
+    @property
+    def url(self) -> str:
+        return _url(self.host, self.port)
+
+    @property
+    def client_url(self) -> str:
+        """The URL for a client on this machine: a wildcard address is no address to connect to."""
+        return _url({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host), self.port)  # noqa: S104
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def listen(host: str, port: int) -> Listener:
+    """Bind `host`; a taken `port` gives a free one and a warning.
+
+    Raises StartError when the host is unknown or not of this machine, or the port may not be used.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError) as error:
+        raise StartError(
+            f"host: {host!r} is no address ({error}); expected a name or address of this machine"
+        ) from None
+    warnings = []
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        try:
+            bound.bind(address)
+            bound.listen(BACKLOG)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or port == 0:
+                raise
+            bound.close()
+            bound = socket.socket(family, kind, protocol)
+            bound.bind((address[0], 0, *address[2:]))
+            bound.listen(BACKLOG)
+            warnings.append(f"port {port} is taken; listening on port {bound.getsockname()[1]} instead")
+    except OSError as error:
+        bound.close()
+        raise StartError(f"cannot listen on {host!r} port {port}: {error.strerror or error}") from None
+    bound.setblocking(False)
+    if not is_loopback(host):
+        warnings.append(
+            f"host {host} is not loopback: whoever can reach it over the network may try tokens, and what is "
+            "said to it travels unencrypted; prefer 127.0.0.1 and an SSH forward"
+        )
+    return Listener(bound, host, warnings)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server without its signal handlers: who ends the bridge is not the server's decision."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serving(app: App, listener: Listener, grace: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Serve while the block runs. At its end the listener closes at once, `grace` is awaited (calls in flight
+    get their time and their answers), and then the connections end."""
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a malformed request is not the owner's concern
+    _raise_open_files()
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http=Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=CLOSE_SECONDS,
+        )
+    )
+    running = asyncio.create_task(server.serve(sockets=[listener.socket]))
+    try:
+        yield
+    finally:
+        for listening in getattr(server, "servers", ()):
+            listening.close()
+        await grace()
+        server.should_exit = True
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+def _raise_open_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
+    if soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

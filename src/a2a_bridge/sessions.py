@@ -1,0 +1,55 @@
+"""The MCP sessions of one process, as a table with one way out (rules S1 to S6). The clock is passed in."""
+
+from collections.abc import Callable
+
+import msgspec
+
+IDLE_SECONDS = 24 * 60 * 60
+MOST_SESSIONS = 64
+
+
+class Session(msgspec.Struct):
+    """One client's session. `opened` and `seen` are in seconds of the table's clock."""
+
+    id: str
+    client: str
+    opened: float
+    seen: float
+
+
+class Sessions:
+    """Opened by `initialize`, kept alive by each hit, ended by DELETE, by 24 idle hours, or by being the
+    one seen longest ago when a 65th is opened."""
+
+    def __init__(self, clock: Callable[[], float], new_id: Callable[[], str]) -> None:
+        self._clock = clock
+        self._new_id = new_id
+        self._table: dict[bytes, Session] = {}  # in the order in which they were last seen
+
+    def open(self, client: str) -> Session:
+        if len(self._table) >= MOST_SESSIONS:
+            self.close(next(iter(self._table)))
+        now = self._clock()
+        session = Session(self._new_id(), client, now, now)
+        self._table[session.id.encode()] = session
+        return session
+
+    def touch(self, key: bytes) -> Session | None:
+        """The session of that id, its idle time started anew; None when there is none, or no longer."""
+        session = self._table.pop(key, None)
+        if session is None:
+            return None
+        now = self._clock()
+        if now - session.seen > IDLE_SECONDS:
+            return None
+        session.seen = now
+        self._table[key] = session
+        return session
+
+    def close(self, key: bytes) -> None:
+        self._table.pop(key, None)
+
+    def live(self) -> list[Session]:
+        """The sessions that have not expired, the one seen longest ago first."""
+        now = self._clock()
+        return [session for session in self._table.values() if now - session.seen <= IDLE_SECONDS]

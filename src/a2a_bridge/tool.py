@@ -1,0 +1,86 @@
+"""The words that every room shares: a tool, what it returns, one call of it, and the host that runs it.
+
+Nothing here knows HTTP, MCP sessions, tokens or the disk. The structs encode to the exact JSON
+objects of the wire contract (rules M3 and M4), so no room translates them.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+
+class Tool(msgspec.Struct, frozen=True, rename="camel"):
+    """One tool as `tools/list` shows it. `input_schema` is JSON Schema 2020-12 with `"type": "object"` at its top."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+
+
+class Text(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+    """A text block of a result."""
+
+    text: str
+
+
+class Image(msgspec.Struct, frozen=True, tag_field="type", tag="image", rename="camel"):
+    """An image block of a result: base64 `data` and its MIME type."""
+
+    data: str
+    mime_type: str
+
+
+Content = Text | Image
+
+
+class Result(msgspec.Struct, frozen=True, rename="camel"):
+    """What a call gives back: content blocks, and whether the tool refused or failed."""
+
+    content: tuple[Content, ...]
+    is_error: bool = False
+
+
+class Call(msgspec.Struct, frozen=True):
+    """Who asks. `id` is the bridge's own UUID for the call, `session` the MCP session's id,
+    `client` the name and version that the client gave in `initialize` (may be empty)."""
+
+    id: str
+    session: str
+    client: str = ""
+
+
+class Host(Protocol):
+    """Something that has tools and runs them. It is started once, then asked, then closed once.
+
+    Cancelling the task that awaits `call` cancels the work, really: when `call` has ended, nothing
+    that it started is still at work for it.
+    """
+
+    @property
+    def name(self) -> str:
+        """What a person would call this host, in a word or two."""
+
+    async def start(self) -> None:
+        """Make ready. Raises `HostUnavailable` when the host cannot serve."""
+
+    async def close(self) -> None:
+        """Stop all work and release everything. Never raises."""
+
+    async def tools(self) -> Sequence[Tool]:
+        """The tools as they are now. Asked anew for each `tools/list`; the same sequence object may be
+        returned again while nothing has changed, and is then not encoded again."""
+
+    async def call(self, name: str, arguments: object, call: Call) -> Result:
+        """Run one tool. Raises `UnknownTool` for a name that `tools` does not list; any other
+        exception becomes an `isError` result that carries its message."""
+
+
+def text(message: str) -> Result:
+    """A successful result of one text block."""
+    return Result((Text(message),))
+
+
+def failure(message: str) -> Result:
+    """An `isError` result of one text block."""
+    return Result((Text(message),), is_error=True)
