@@ -7,8 +7,7 @@ connection closed) cancels the work; `cancel` and `stop` end it from outside and
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -42,17 +41,19 @@ class Outcome(Enum):
 
 
 class Running(msgspec.Struct, eq=False):
-    """A call in flight. `began` is in seconds of the bridge's clock, `args` as the audit log shows them."""
+    """A call in flight. `began` is in seconds of the bridge's clock, `args` as the audit log shows them;
+    `key` is what its caller knows it by, and `reason` the answer when it was ended from outside."""
 
     call: Call
     tool: str
     args: str
     began: float
-    task: asyncio.Task[object] | None = None
+    task: asyncio.Task[object] | None
+    key: bytes
     reason: str = ""
 
 
-class Settled(msgspec.Struct, frozen=True):
+class Settled(msgspec.Struct, frozen=True, gc=False):
     """A call that has ended, for whoever watches. `seconds` is how long it took."""
 
     call: Call
@@ -63,7 +64,8 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Bridge:
-    """Runs calls against one host. `report` gets lines for the owner; `watch` gets every settled call."""
+    """Runs calls against one host, on the event loop in which it is made. `report` gets lines for the owner,
+    `watch` every settled call."""
 
     def __init__(
         self,
@@ -83,10 +85,10 @@ class Bridge:
         self._watch = watch
         self._clock = clock
         self._running: dict[str, Running] = {}
-        self._keys: dict[tuple[str, object], list[Running]] = {}
         self._listed: tuple[Sequence[Tool], Sequence[Tool]] = ((), ())
         self._stopping = False
         self._idle = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
 
     async def tools(self) -> Sequence[Tool]:
         """The exposed part of the host's registry, as it is now (M3); the same object while that has not changed."""
@@ -98,25 +100,30 @@ class Bridge:
             self._listed = (registry, visible)
         return visible
 
-    async def call(self, session: str, client: str, name: str, arguments: object, key: object = None) -> Result:
-        """Run one call to its end. `key` is what `cancel` may name it by; None for a call that nobody can name.
+    async def call(self, session: str, client: str, name: str, arguments: object, key: bytes = b"") -> Result:
+        """Run one call to its end. `key` is what `cancel` may know it by.
 
         Whatever the tool does becomes a result; only the cancelling of this very task is passed on.
         """
         call = Call(self._new_id(), session, client)
-        running = Running(call, name, shown_arguments(arguments), self._clock())
+        args = shown_arguments(arguments)
+        running = Running(call, name, args, self._clock(), asyncio.current_task(self._loop), key)
         self._audit.start(call.id, session, name, running.args)
-        with self._in_flight(running, key):
-            try:
-                result = await self._run(call, name, arguments)
-            except asyncio.CancelledError:
-                if not running.reason:
-                    self._settle(running, is_error=True, outcome=Outcome.ABANDONED)
-                    raise
-                result = failure(running.reason)
-            if running.reason and running.task is not None:
-                running.task.uncancel()
-                result = failure(running.reason)
+        self._running[call.id] = running
+        try:
+            result = await self._run(call, name, arguments)
+        except asyncio.CancelledError:
+            if not running.reason:
+                self._settle(running, is_error=True, outcome=Outcome.ABANDONED)
+                raise
+            result = failure(running.reason)
+        finally:
+            del self._running[call.id]
+            if self._stopping and not self._running:
+                self._idle.set()
+        if running.reason and running.task is not None:
+            running.task.uncancel()
+            result = failure(running.reason)
         self._settle(running, result.is_error, Outcome.FAILED if result.is_error else Outcome.DONE)
         return result
 
@@ -135,24 +142,6 @@ class Bridge:
             self._report(f"tool '{name}' raised {described(error)}")
             return failure(str(error) or type(error).__name__)
 
-    @contextmanager
-    def _in_flight(self, running: Running, key: object) -> Iterator[None]:
-        running.task = asyncio.current_task()
-        self._running[running.call.id] = running
-        if key is not None:
-            self._keys.setdefault((running.call.session, key), []).append(running)
-        try:
-            yield
-        finally:
-            del self._running[running.call.id]
-            if key is not None:
-                named = self._keys[(running.call.session, key)]
-                named.remove(running)
-                if not named:
-                    del self._keys[(running.call.session, key)]
-            if not self._running:
-                self._idle.set()
-
     def _settle(self, running: Running, is_error: bool, outcome: Outcome) -> None:
         call = running.call
         self._audit.done(call.id, call.session, running.tool, running.args, is_error)
@@ -163,10 +152,11 @@ class Bridge:
         """The calls in flight, the oldest first."""
         return list(self._running.values())
 
-    def cancel(self, session: str, key: object) -> None:
-        """End the calls of that session that go by `key`; each answers that its caller cancelled it (M8)."""
-        for running in self._keys.get((session, key), ()):
-            _end(running, CANCELLED_BY_CALLER)
+    def cancel(self, session: str, meant: Callable[[bytes], bool]) -> None:
+        """End that session's calls whose key is meant; each answers that its caller cancelled it (M8)."""
+        for running in self.running():
+            if running.call.session == session and meant(running.key):
+                _end(running, CANCELLED_BY_CALLER)
 
     async def stop(self, grace: float) -> None:
         """Take no more calls, give those in flight `grace` seconds, then end them, each with an answer."""

@@ -24,11 +24,11 @@ class Sessions:
     def __init__(self, clock: Callable[[], float], new_id: Callable[[], str]) -> None:
         self._clock = clock
         self._new_id = new_id
-        self._table: dict[bytes, Session] = {}  # in the order in which they were last seen
+        self._table: dict[bytes, Session] = {}
 
     def open(self, client: str) -> Session:
         if len(self._table) >= MOST_SESSIONS:
-            self.close(next(iter(self._table)))
+            self.close(min(self._table, key=lambda key: self._table[key].seen))
         now = self._clock()
         session = Session(self._new_id(), client, now, now)
         self._table[session.id.encode()] = session
@@ -36,20 +36,20 @@ class Sessions:
 
     def touch(self, key: bytes) -> Session | None:
         """The session of that id, its idle time started anew; None when there is none, or no longer."""
-        session = self._table.pop(key, None)
+        session = self._table.get(key)
         if session is None:
             return None
         now = self._clock()
         if now - session.seen > IDLE_SECONDS:
+            self.close(key)
             return None
         session.seen = now
-        self._table[key] = session
         return session
 
     def close(self, key: bytes) -> None:
         self._table.pop(key, None)
 
     def live(self) -> list[Session]:
-        """The sessions that have not expired, the one seen longest ago first."""
+        """The sessions that have not expired, the oldest first."""
         now = self._clock()
         return [session for session in self._table.values() if now - session.seen <= IDLE_SECONDS]

@@ -18,13 +18,13 @@ class Tool(msgspec.Struct, frozen=True, rename="camel"):
     input_schema: dict[str, Any]
 
 
-class Text(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+class Text(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="text"):
     """A text block of a result."""
 
     text: str
 
 
-class Image(msgspec.Struct, frozen=True, tag_field="type", tag="image", rename="camel"):
+class Image(msgspec.Struct, frozen=True, gc=False, tag_field="type", tag="image", rename="camel"):
     """An image block of a result: base64 `data` and its MIME type."""
 
     data: str
@@ -34,14 +34,14 @@ class Image(msgspec.Struct, frozen=True, tag_field="type", tag="image", rename="
 Content = Text | Image
 
 
-class Result(msgspec.Struct, frozen=True, rename="camel"):
+class Result(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a call gives back: content blocks, and whether the tool refused or failed."""
 
     content: tuple[Content, ...]
     is_error: bool = False
 
 
-class Call(msgspec.Struct, frozen=True):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """Who asks. `id` is the bridge's own UUID for the call, `session` the MCP session's id,
     `client` the name and version that the client gave in `initialize` (may be empty)."""
 

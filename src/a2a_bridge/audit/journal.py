@@ -25,7 +25,7 @@ REPORT_EVERY = 100
 _CHECK_SECONDS = 0.005
 
 
-class Start(msgspec.Struct, frozen=True):
+class Start(msgspec.Struct, frozen=True, gc=False):
     """Written before the tool is dispatched. The order of the fields is the order in the file."""
 
     ts: str
@@ -36,7 +36,7 @@ class Start(msgspec.Struct, frozen=True):
     args: str
 
 
-class Done(msgspec.Struct, frozen=True, rename="camel"):
+class Done(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Written when the call has settled."""
 
     ts: str
@@ -51,9 +51,8 @@ class Done(msgspec.Struct, frozen=True, rename="camel"):
 Record = Start | Done
 
 
-def timestamp(seconds: float) -> str:
-    """ISO 8601 UTC with milliseconds."""
-    milliseconds = int(seconds * 1000)
+def timestamp(milliseconds: int) -> str:
+    """Milliseconds since the epoch as ISO 8601 UTC."""
     whole = time.gmtime(milliseconds // 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', whole)}.{milliseconds % 1000:03d}Z"
 
@@ -77,7 +76,8 @@ class Journal:
         self._checked = 0.0
         self._encode = msgspec.json.Encoder().encode_into
         self._line = bytearray()
-        self._second = (0, "")
+        self._millisecond = -1
+        self._shown = ""
 
     def start(self, call_id: str, session: str, tool: str, args: str) -> None:
         self._write(Start(self._timestamp(), call_id, session, "start", shown_string(tool), args))
@@ -91,14 +91,12 @@ class Journal:
             self._file = None
 
     def _timestamp(self) -> str:
-        """`timestamp`, with the part that changes once a second kept."""
-        milliseconds = int(self._now() * 1000)
-        second, shown = self._second
-        if milliseconds // 1000 != second:
-            second = milliseconds // 1000
-            shown = timestamp(second)[:-4]
-            self._second = (second, shown)
-        return f"{shown}{milliseconds % 1000:03d}Z"
+        """`timestamp` of now, made once a millisecond."""
+        now = int(self._now() * 1000)
+        if now != self._millisecond:
+            self._millisecond = now
+            self._shown = timestamp(now)
+        return self._shown
 
     def _write(self, record: Record) -> None:
         line = self._line

@@ -1,17 +1,19 @@
 """A bridge in the foreground: its event loop, its signals, and its log lines on the terminal."""
 
 import asyncio
+import gc
 import os
 import signal
 import socket
+import sys
 import time
-from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
 from a2a_bridge.assemble import Places, bridging
 from a2a_bridge.bridge import Outcome, Settled
-from a2a_bridge.cli.printer import Printer, to_stderr, to_stdout
+from a2a_bridge.cli.printer import Printer
 from a2a_bridge.config import Config, audit_path
 from a2a_bridge.control.rendezvous import directory
 from a2a_bridge.hosts.local import LocalHost
@@ -35,7 +37,8 @@ def serve_local(config: Config, directory: Path) -> None:
 
 def serve_host(config: Config, host: Host) -> None:
     """Serve a host in the foreground until a signal: the first ends it in good order, the second at once."""
-    out, err = to_stdout(), to_stderr()
+    out = Printer[Settled | str](sys.stdout, _out_line)
+    err = Printer[str](sys.stderr, str)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop else None) as runner:
             runner.run(_serve(config, host, out, err))
@@ -44,16 +47,18 @@ def serve_host(config: Config, host: Host) -> None:
         err.close()
 
 
-async def _serve(config: Config, host: Host, out: Printer, err: Printer) -> None:
+async def _serve(config: Config, host: Host, out: Printer[Settled | str], err: Printer[str]) -> None:
     stop = _stop_on_signals()
     places = Places(audit_path(os.environ), directory(os.environ))
 
     def report(line: str) -> None:
         err.put(f"[a2a-bridge] {line}")
 
-    async with bridging(config, host, places, report, lambda settled: out.put(call_line(settled))) as live:
+    async with bridging(config, host, places, report, out.put) as live:
         for warning in live.warnings:
             report(f"warning: {warning}")
+        # Everything made so far stays to the end; the collector need not look through it again and again.
+        gc.freeze()
         out.put(f"A2A bridge listening on {live.url} (token {live.token_prefix})")
         await stop.wait()
 
@@ -71,11 +76,20 @@ def _stop_on_signals() -> asyncio.Event:
     return stop
 
 
-def call_line(settled: Settled, now: Callable[[], time.struct_time] = time.localtime) -> str:
-    """One call as a log line."""
+def _out_line(item: Settled | str) -> str:
+    return item if isinstance(item, str) else call_line(item, _time_of_day(int(time.time())))
+
+
+@lru_cache(maxsize=1)
+def _time_of_day(second: int) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(second))
+
+
+def call_line(settled: Settled, clock: str) -> str:
+    """One call as a log line, at a time of day."""
     client = settled.call.client or settled.call.session[:8]
     return (
-        f"{time.strftime('%H:%M:%S', now())}  {settled.tool}  {settled.args[:120]}  {client}  "
+        f"{clock}  {settled.tool}  {settled.args[:120]}  {client}  "
         f"{duration(settled.seconds)} {_MARKS[settled.outcome]}"
     )
 

@@ -1,23 +1,27 @@
 """Lines for the owner's terminal, written by a thread of their own: a terminal that stands still stops no call."""
 
-import sys
 import threading
 import time
 from collections import deque
-from typing import TextIO
+from collections.abc import Callable
+from typing import Generic, TextIO, TypeVar
 
 MOST_WAITING_LINES = 10_000
 # Lines are written in batches; at thousands of calls a second a write for each would cost more than the call.
 BATCH_SECONDS = 0.05
 CLOSE_SECONDS = 1.0
 
+Item = TypeVar("Item")
 
-class Printer:
-    """`put` never waits. When more lines wait than are kept, the oldest are dropped and their number is told."""
 
-    def __init__(self, stream: TextIO) -> None:
+class Printer(Generic[Item]):
+    """`put` never waits, and what it takes becomes a line in the thread. When more lines wait than are kept,
+    the oldest are dropped and their number is told."""
+
+    def __init__(self, stream: TextIO, line: Callable[[Item], str]) -> None:
         self._stream = stream
-        self._lines: deque[str] = deque(maxlen=MOST_WAITING_LINES)
+        self._line = line
+        self._items: deque[Item] = deque(maxlen=MOST_WAITING_LINES)
         self._put = 0
         self._written = 0
         self._wake = threading.Event()
@@ -25,8 +29,8 @@ class Printer:
         self._thread = threading.Thread(target=self._work, name="a2a-printer", daemon=True)
         self._thread.start()
 
-    def put(self, line: str) -> None:
-        self._lines.append(line)
+    def put(self, item: Item) -> None:
+        self._items.append(item)
         self._put += 1
         if not self._wake.is_set():
             self._wake.set()
@@ -48,12 +52,12 @@ class Printer:
     def _write(self) -> None:
         self._wake.clear()
         lines = []
-        while self._lines:
-            lines.append(self._lines.popleft())
+        while self._items:
+            lines.append(self._line(self._items.popleft()))
         if not lines:
             return
-        dropped = self._put - self._written - len(lines) - len(self._lines)
-        self._written = self._put - len(self._lines)
+        dropped = self._put - self._written - len(lines) - len(self._items)
+        self._written = self._put - len(self._items)
         if dropped > 0:
             lines.insert(0, f"… {dropped} lines left out")
         try:
@@ -61,11 +65,3 @@ class Printer:
             self._stream.flush()
         except (OSError, ValueError):
             return  # nobody reads any more; the bridge has better things to do than to die of it
-
-
-def to_stdout() -> Printer:
-    return Printer(sys.stdout)
-
-
-def to_stderr() -> Printer:
-    return Printer(sys.stderr)

@@ -1,16 +1,16 @@
 """The endpoint as a plain ASGI app: reads the body within its bound, sends the reply, notices who hangs up."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, MutableMapping
 from typing import Any
 
-from a2a_bridge.http.endpoint import MOST_BODY_BYTES, TOO_LARGE, Endpoint, Headers, Reply
+from a2a_bridge.http.endpoint import MOST_BODY_BYTES, TOO_LARGE, Answer, Endpoint, Headers, Reply
 
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
 Send = Callable[[Event], Awaitable[None]]
 
-# Most answers are ready before anybody could hang up; only the others are worth a task that watches for it.
+# A call that lasts longer than this is worth a task that watches for a caller who hangs up.
 WATCH_AFTER_SECONDS = 0.05
 # After a refusal that ends the connection, what is still on its way is read and dropped up to this bound:
 # a socket closed with unread data resets, and the reset can overtake the reply.
@@ -35,26 +35,31 @@ class App:
                 body = await _rest(event, receive)
             elif event["type"] == "http.disconnect":
                 return
-            if body is None:
-                reply = TOO_LARGE
-            else:
-                answer = self._endpoint.answer(headers, body)
-                if isinstance(answer, Reply):
-                    reply = answer
-                else:
-                    del body  # a call may wait for hours; its bytes need not
-                    reply = await self._attended(answer, receive)
-                    if reply is None:
-                        return
-        await _send(reply, receive, send)
+            del event  # a call may wait for hours; the bytes that asked for it need not
+            answer = TOO_LARGE if body is None else self._endpoint.answer(headers, body)
+            del body
+            reply = answer if isinstance(answer, Reply) else await self._reply(answer, receive)
+            if reply is None:
+                return
+        if reply.close:
+            await _send_last(reply, receive, send)
+        else:
+            await send({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
+            await send({"type": "http.response.body", "body": reply.body})
 
-    async def _attended(self, answer: Awaitable[Reply], receive: Receive) -> Reply | None:
+    async def _reply(self, answer: Answer, receive: Receive) -> Reply | None:
         """The reply, or None when the caller hung up and the call was cancelled for it."""
+        try:
+            waits_for = answer.send(None)
+        except StopIteration as done:  # answered without waiting: nobody could hang up meanwhile
+            reply: Reply = done.value
+            return reply
+        rest = _Begun(answer, waits_for)
         if not self._cancel_on_disconnect:
-            return await answer
+            return await rest
         watch = _Watch(receive)
         try:
-            return await answer
+            return await rest
         except asyncio.CancelledError:
             if not watch.hung_up:
                 raise
@@ -63,8 +68,30 @@ class App:
             watch.end()
 
 
+class _Begun:
+    """A coroutine that has taken its first step; awaited, it goes on from what it waits for."""
+
+    def __init__(self, coroutine: Answer, waits_for: object) -> None:
+        self._coroutine = coroutine
+        self._waits_for = waits_for
+
+    def __await__(self) -> Generator[object, object, Reply]:
+        waits_for = self._waits_for
+        try:
+            while True:
+                try:
+                    got = yield waits_for
+                except BaseException as error:  # a cancel, most likely: it is the coroutine's to handle
+                    waits_for = self._coroutine.throw(error)
+                else:
+                    waits_for = self._coroutine.send(got)
+        except StopIteration as done:
+            reply: Reply = done.value
+            return reply
+
+
 class _Watch:
-    """Cancels the current task when its connection closes."""
+    """Cancels the task that made it when its connection closes."""
 
     def __init__(self, receive: Receive) -> None:
         self.hung_up = False
@@ -74,7 +101,7 @@ class _Watch:
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._begin)
 
     def _begin(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._wait())
+        self._task = asyncio.create_task(self._wait())
 
     async def _wait(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -107,15 +134,13 @@ async def _rest(first: Event, receive: Receive) -> bytes | None:
         event = await receive()
 
 
-async def _send(reply: Reply, receive: Receive, send: Send) -> None:
-    headers = [*reply.headers, (b"connection", b"close")] if reply.close else reply.headers
+async def _send_last(reply: Reply, receive: Receive, send: Send) -> None:
+    """Send the whole reply, and close the connection once its sender has had time to see it."""
+    headers = (*reply.headers, (b"connection", b"close"))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    if reply.close:
-        await send({"type": "http.response.body", "body": reply.body, "more_body": True})
-        await _drop_rest(receive)
-        await send({"type": "http.response.body", "body": b""})
-    else:
-        await send({"type": "http.response.body", "body": reply.body})
+    await send({"type": "http.response.body", "body": reply.body, "more_body": True})
+    await _drop_rest(receive)
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _drop_rest(receive: Receive) -> None:

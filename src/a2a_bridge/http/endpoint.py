@@ -1,11 +1,12 @@
 """The order of checks, once (rules O1 to O8): method, headers and a body in, a reply out. No socket, no loop.
 
 `admit` judges what can be judged before the body is read; `answer` does the rest. An answer that must
-wait for the host comes back as an awaitable, so that everything else costs no task switch.
+wait for the host comes back as a coroutine, so that everything else costs no task switch.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+import msgspec
 
 from a2a_bridge.auth import Auth, Origins
 from a2a_bridge.bridge import Bridge
@@ -17,12 +18,13 @@ from a2a_bridge.wire import jsonrpc, mcp
 MOST_BODY_BYTES = 1024 * 1024
 
 Headers = Mapping[bytes, bytes]
+Answer = Coroutine[object, object, "Reply"]
 
 _JSON = (b"content-type", b"application/json")
 _EMPTY = (_JSON, (b"content-length", b"0"))
 
 
-class Reply(NamedTuple):
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """Status, headers and body. `close` asks for the connection to end with this reply."""
 
     status: int
@@ -35,7 +37,7 @@ def _ok(body: bytes) -> Reply:
     return Reply(200, (_JSON, (b"content-length", b"%d" % len(body))), body)
 
 
-def _error(status: int, code: int, message: str, message_id: bytes = jsonrpc.NULL, close: bool = False) -> Reply:
+def _error(status: int, code: int, message: str, message_id: jsonrpc.Id = jsonrpc.NULL, close: bool = False) -> Reply:
     body = jsonrpc.error(message_id, code, message)
     return Reply(status, (_JSON, (b"content-length", b"%d" % len(body))), body, close)
 
@@ -83,7 +85,7 @@ class Endpoint:
             return TOO_LARGE
         return None
 
-    def answer(self, headers: Headers, body: bytes) -> Reply | Awaitable[Reply]:
+    def answer(self, headers: Headers, body: bytes) -> Reply | Answer:
         """O3 to O8 for an admitted POST whose whole body is here."""
         try:
             return self._answer(headers, body)
@@ -92,7 +94,7 @@ class Endpoint:
         except Exception as error:  # O8: a bug of ours must not end the connection, nor show itself to the peer
             return self._failed(error)
 
-    def _answer(self, headers: Headers, body: bytes) -> Reply | Awaitable[Reply]:
+    def _answer(self, headers: Headers, body: bytes) -> Reply | Answer:
         message = jsonrpc.parse(body)
         if message.method == "initialize":
             return self._initialize(message)
@@ -109,38 +111,37 @@ class Endpoint:
         if message.method == "ping":
             return _ok(jsonrpc.result(message.id, mcp.EMPTY_RESULT))
         if message.method == "tools/list":
-            return self._guarded(self._list(message.id))
+            return self._list(bytes(message.id))
         if message.method == "tools/call":
-            return self._guarded(self._call(session, message))
+            name, arguments = mcp.call_parameters(message.params)
+            return self._call(session, bytes(message.id), name, arguments)
         return _ok(jsonrpc.error(message.id, -32601, "method not found"))
 
     def _initialize(self, message: jsonrpc.Message) -> Reply:
         session = self._sessions.open(mcp.client_name(message.params))
         reply = _ok(jsonrpc.result(message.id, mcp.INITIALIZE_RESULT))
-        return reply._replace(headers=(*reply.headers, (b"mcp-session-id", session.id.encode())))
+        return Reply(reply.status, (*reply.headers, (b"mcp-session-id", session.id.encode())), reply.body)
 
     def _cancel(self, session: Session, message: jsonrpc.Message) -> None:
-        key = jsonrpc.id_key(mcp.cancelled_request(message.params))
-        if key is not None:
-            self._bridge.cancel(session.id, key)
+        wanted = jsonrpc.id_key(mcp.cancelled_request(message.params))
+        if wanted is not None:
+            self._bridge.cancel(session.id, lambda message_id: jsonrpc.request_key(message_id) == wanted)
 
     async def _list(self, message_id: bytes) -> Reply:
-        tools = await self._bridge.tools()
-        known, encoded = self._listed
-        if tools is not known and list(tools) != list(known):
-            encoded = mcp.encode_tools(tools)
-            self._listed = (tools, encoded)
-        return _ok(jsonrpc.result(message_id, encoded))
-
-    async def _call(self, session: Session, message: jsonrpc.Message) -> Reply:
-        name, arguments = mcp.call_parameters(message.params)
-        key = jsonrpc.request_key(message.id)
-        result = await self._bridge.call(session.id, session.client, name, arguments, key)
-        return _ok(jsonrpc.result(message.id, mcp.encode_result(result)))
-
-    async def _guarded(self, reply: Awaitable[Reply]) -> Reply:
         try:
-            return await reply
+            tools = await self._bridge.tools()
+            known, encoded = self._listed
+            if tools is not known and list(tools) != list(known):
+                encoded = mcp.encode_tools(tools)
+                self._listed = (tools, encoded)
+            return _ok(jsonrpc.result(message_id, encoded))
+        except Exception as error:  # O8, as in `answer`
+            return self._failed(error)
+
+    async def _call(self, session: Session, message_id: bytes, name: str, arguments: object) -> Reply:
+        try:
+            result = await self._bridge.call(session.id, session.client, name, arguments, message_id)
+            return _ok(jsonrpc.result(message_id, mcp.encode_result(result)))
         except Exception as error:  # O8, as in `answer`
             return self._failed(error)
 

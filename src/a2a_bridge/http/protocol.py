@@ -1,4 +1,7 @@
-"""uvicorn's HTTP/1.1 protocol, with the two places in which the contract differs from it."""
+"""uvicorn's HTTP/1.1 protocol, with the three places in which ours differs."""
+
+import asyncio
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
@@ -6,7 +9,11 @@ from a2a_bridge.http.endpoint import MALFORMED_HTTP
 
 
 class Protocol(HttpToolsProtocol):
-    """Never looks at the path (T2), and refuses malformed HTTP in the contract's form (T5, T7)."""
+    """Never looks at the path (T2), refuses malformed HTTP in the contract's form (T5, T7), and sends what
+    one turn of the loop has to send at its end."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(_AtTurnsEnd(transport, self.loop))  # type: ignore[arg-type]
 
     def on_url(self, url: bytes) -> None:
         self.url = b"/"
@@ -16,3 +23,30 @@ class Protocol(HttpToolsProtocol):
         lines += [b"%b: %b\r\n" % header for header in (*MALFORMED_HTTP.headers, (b"connection", b"close"))]
         self.transport.write(b"".join([*lines, b"\r\n", MALFORMED_HTTP.body]))
         self.transport.close()
+
+
+class _AtTurnsEnd:
+    """A transport that writes at the end of the loop's turn: head and body in one system call, and the answers
+    of a busy turn back to back, so that their reader is woken once and not for each."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._held and not self._transport.is_closing():
+            self._transport.writelines(self._held)
+        self._held = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)

@@ -9,23 +9,22 @@ from a2a_bridge.wire.jsontext import read_object
 
 NULL = b"null"
 
+Id = bytes | msgspec.Raw  # JSON text
 
-class _Envelope(msgspec.Struct, gc=False):
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """A request or a notification. `id` is its JSON text as sent, `null` when absent (B3).
+
+    `id` keeps the whole body alive; who holds on to it for long makes `bytes` of it.
+    """
+
     jsonrpc: Literal["2.0"]
     method: str
     id: msgspec.Raw = msgspec.Raw(NULL)
     params: Any = None
 
 
-class Message(msgspec.Struct, frozen=True):
-    """A request or a notification. `id` is its JSON text as sent, `null` when absent (B3)."""
-
-    id: bytes
-    method: str
-    params: Any
-
-
-_decode = msgspec.json.Decoder(_Envelope).decode
+_decode = msgspec.json.Decoder(Message).decode
 
 
 def parse(body: bytes) -> Message:
@@ -40,10 +39,9 @@ def parse(body: bytes) -> Message:
         except UnicodeDecodeError:
             raise ParseError from None
     try:
-        envelope = _decode(body)
+        return _decode(body)
     except (msgspec.DecodeError, RecursionError):
         return _parse_any(body)
-    return Message(bytes(envelope.id), envelope.method, envelope.params)
 
 
 def _parse_any(body: bytes) -> Message:
@@ -59,15 +57,15 @@ def _parse_any(body: bytes) -> Message:
     if values.get("jsonrpc") != "2.0" or not isinstance(method, str):
         raise InvalidRequest
     sent = members["id"].text.encode() if "id" in members else NULL
-    return Message(sent, method, values.get("params"))
+    return Message("2.0", method, msgspec.Raw(sent), values.get("params"))
 
 
-def result(message_id: bytes, value: bytes) -> bytes:
+def result(message_id: Id, value: bytes) -> bytes:
     """A response: `message_id` and `value` are JSON already."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (message_id, value)
 
 
-def error(message_id: bytes, code: int, message: str) -> bytes:
+def error(message_id: Id, code: int, message: str) -> bytes:
     """An error response (T7)."""
     return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b}}' % (
         message_id,
@@ -76,7 +74,7 @@ def error(message_id: bytes, code: int, message: str) -> bytes:
     )
 
 
-def request_key(message_id: bytes) -> object:
+def request_key(message_id: Id) -> object:
     """A value equal for ids that are equal as JSON, or None for an id that nobody can refer to.
 
     `1` and `1.0` are one id, as are `"a"` and an escape of it; `1` and `"1"` are two.
@@ -84,7 +82,7 @@ def request_key(message_id: bytes) -> object:
     try:
         value = msgspec.json.decode(message_id)
     except (msgspec.DecodeError, RecursionError):
-        return message_id
+        return bytes(message_id)
     return id_key(value)
 
 
