@@ -46,9 +46,10 @@ class Run(NamedTuple):
 
 
 @contextmanager
-def server(kind: str) -> Iterator[Target]:
+def server(kind: str, answer: str = "") -> Iterator[Target]:
+    """The bridge, or the bare app that gives `answer` to everything."""
     with tempfile.TemporaryDirectory() as home, (Path(home) / "out").open("w") as out:
-        process = subprocess.Popen([sys.executable, "-m", "bench.servers", kind, home], stdout=out)
+        process = subprocess.Popen([sys.executable, "-m", "bench.servers", kind, answer or home], stdout=out)
         try:
             url = _announced(Path(home) / "out")
             if kind == "bare":
@@ -86,6 +87,12 @@ def with_session(target: Target) -> Target:
 def request(method: str, params: dict[str, Any] | None = None) -> str:
     message = {"jsonrpc": "2.0", "id": 1, "method": method}
     return json.dumps(message | ({"params": params} if params else {}))
+
+
+def answer_to(target: Target, body: str) -> str:
+    """What the bridge answers: what the bare app then gives without having to find it."""
+    _, answer = post(target, json.loads(body))
+    return json.dumps(answer, separators=(",", ":"))
 
 
 def load(target: Target, body: str, seconds: float = 1, connections: int = 16) -> Run:

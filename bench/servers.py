@@ -1,6 +1,7 @@
 """The servers that the benchmarks load: the real bridge with a scripted host, and the bare limit.
 
-    python -m bench.servers bridge|bare HOME
+    python -m bench.servers bridge HOME
+    python -m bench.servers bare ANSWER
 
 prints a line with the URL, and serves until SIGTERM.
 """
@@ -18,17 +19,15 @@ from a2a_bridge.cli.foreground import serve_host
 from a2a_bridge.hosts.scripted import ScriptedHost
 from a2a_bridge.http.serve import listen
 
-CONSTANT = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 
-
-async def bare_app(scope: Any, receive: Any, send: Any) -> None:
+def serve_bare(answer: bytes) -> None:
     """The least that an ASGI app can do: a constant, whatever is asked."""
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(CONSTANT))]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": CONSTANT})
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
 
+    async def bare_app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": answer})
 
-def serve_bare() -> None:
     listener = listen("127.0.0.1", 0)
     print(f"listening on {listener.url}", flush=True)
     options = uvicorn.Config(
@@ -40,7 +39,7 @@ def serve_bare() -> None:
 
 def main() -> None:
     if sys.argv[1] == "bare":
-        serve_bare()
+        serve_bare(sys.argv[2].encode())
     else:
         home = Path(sys.argv[2])
         os.environ["A2A_BRIDGE_AUDIT"] = str(home / "audit.log")

@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TextIO, TypeVar
 
-MOST_WAITING_LINES = 10_000
-# Lines are written in batches; at thousands of calls a second a write for each would cost more than the call.
+# Lines are written in batches, and a batch has an end: at thousands of calls a second the lines would cost
+# more than the calls, for nobody who could read them. The audit log has them all.
 BATCH_SECONDS = 0.05
+MOST_WAITING_LINES = 250
 CLOSE_SECONDS = 1.0
 
 Item = TypeVar("Item")
