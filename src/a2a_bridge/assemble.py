@@ -94,6 +94,7 @@ async def bridging(
     report: Callable[[str], None],
     watch: Callable[[Settled], None] | None = None,
     grace: float = GRACE_SECONDS,
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Live]:
     """A bridge for `host` that serves while the block runs, and ends cleanly with it.
 
@@ -109,7 +110,7 @@ async def bridging(
         stack.push_async_callback(host.close)
         journal = Journal(places.audit, report)
         stack.callback(journal.close)
-        sessions = Sessions(time.monotonic, _new_session_id)
+        sessions = Sessions(clock, _new_session_id)
         exposure = Exposure(config.deny, config.deny_mcp_tools)
         bridge = Bridge(host, exposure, journal, _call_ids(), report, watch)
         live = Live(config, listener, bridge, sessions, journal)

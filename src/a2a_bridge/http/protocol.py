@@ -1,19 +1,28 @@
-"""uvicorn's HTTP/1.1 protocol, with the three places in which ours differs."""
+"""uvicorn's HTTP/1.1 protocol, with the four places in which ours differs."""
 
 import asyncio
+import re
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from a2a_bridge.http.endpoint import MALFORMED_HTTP
 
+# An offer of another protocol (Java's client offers h2c with its first request) makes the parser drop the body
+# and stop. We speak none, so the offer's name is spoilt, at equal length, before the parser sees it. JSON holds
+# no line ends but between its tokens, so no body that is JSON can match.
+_UPGRADE = re.compile(rb"(\r\nupgr)a(?=de[ \t]*:)", re.IGNORECASE)
+
 
 class Protocol(HttpToolsProtocol):
-    """Never looks at the path (T2), refuses malformed HTTP in the contract's form (T5, T7), and sends what
-    one turn of the loop has to send at its end."""
+    """Never looks at the path (T2), refuses malformed HTTP in the contract's form (T5, T7), passes over offers
+    to upgrade, and sends what one turn of the loop has to send at its end."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_AtTurnsEnd(transport, self.loop))  # type: ignore[arg-type]
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(_UPGRADE.sub(rb"\1-", data) if b"pgrade" in data else data)
 
     def on_url(self, url: bytes) -> None:
         self.url = b"/"

@@ -1,0 +1,1 @@
+"""What the tests share: callers of the contract, and the processes that they call."""

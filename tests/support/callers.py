@@ -1,0 +1,189 @@
+"""Two ways to put the same request: to the app in memory, and over HTTP to a real process."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+from uuid import uuid4
+
+from a2a_bridge.audit.journal import Journal
+from a2a_bridge.auth import Auth, Origins
+from a2a_bridge.bridge import Bridge
+from a2a_bridge.exposure import Exposure
+from a2a_bridge.hosts.scripted import ScriptedHost
+from a2a_bridge.http.app import App
+from a2a_bridge.http.endpoint import Endpoint
+from a2a_bridge.sessions import Sessions
+from tests.support.processes import Served
+
+TOKEN = "correct-horse-battery-staple-43-characters-x"
+ALLOWED_ORIGIN = "https://app.example:8443"
+SETTINGS = {"token": TOKEN, "deny": ["fail"], "allowedOrigins": [ALLOWED_ORIGIN]}
+
+Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+
+
+class Reply(NamedTuple):
+    """What came back. `headers` has lower-case names."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def result(self) -> Any:
+        return self.json["result"]
+
+    @property
+    def error(self) -> tuple[int, int, str, Any]:
+        """Status, code, message and id of an error body, whose form is checked (T7)."""
+        found = self.json
+        assert set(found) == {"jsonrpc", "id", "error"}, found
+        assert set(found["error"]) == {"code", "message"}, found
+        assert found["jsonrpc"] == "2.0"
+        return self.status, found["error"]["code"], found["error"]["message"], found["id"]
+
+
+class Caller(Protocol):
+    """Puts one raw request."""
+
+    audit: Path
+
+    async def send(self, method: str, headers: Headers, body: bytes = b"", path: str = "/") -> Reply: ...
+
+    async def advance(self, seconds: float) -> None: ...
+
+
+class Client:
+    """A well-behaved client on top of a caller, with knobs for behaving otherwise."""
+
+    def __init__(self, caller: Caller, token: str = TOKEN) -> None:
+        self.caller = caller
+        self.token = token
+        self.session: str | None = None
+
+    def headers(self, **changes: str | None) -> dict[str, str]:
+        """The usual headers; `name=None` leaves one out, underscores stand for hyphens."""
+        usual: dict[str, str | None] = {"authorization": f"Bearer {self.token}", "mcp-session-id": self.session}
+        usual |= {name.replace("_", "-"): value for name, value in changes.items()}
+        return {name: value for name, value in usual.items() if value is not None}
+
+    async def post(self, body: bytes, **headers: str | None) -> Reply:
+        return await self.caller.send("POST", self.headers(**headers), body)
+
+    async def message(self, method: str, params: Any = None, message_id: Any = 1, **headers: str | None) -> Reply:
+        message = {"jsonrpc": "2.0", "id": message_id, "method": method}
+        return await self.post(json.dumps(message | ({} if params is None else {"params": params})).encode(), **headers)
+
+    async def call(self, name: Any, arguments: Any = None, message_id: Any = 1) -> Reply:
+        params = {"name": name} | ({} if arguments is None else {"arguments": arguments})
+        return await self.message("tools/call", params, message_id)
+
+    async def open(self, **info: str) -> str:
+        """`initialize`; further messages go under the new session."""
+        reply = await self.message("initialize", {"clientInfo": info} if info else {}, mcp_session_id=None)
+        assert reply.status == 200, reply
+        self.session = reply.headers["mcp-session-id"]
+        return self.session
+
+
+class MemoryCaller:
+    """The whole road below the socket: app, endpoint, sessions, bridge, journal. Its clock stands still."""
+
+    def __init__(self, home: Path) -> None:
+        self.audit = home / "audit.log"
+        self.now = 1000.0
+        self.reports: list[str] = []
+        self.host = ScriptedHost()
+        self.auth = Auth(TOKEN)
+        self.journal = Journal(self.audit, self.reports.append)
+        self.sessions = Sessions(lambda: self.now, lambda: str(uuid4()))
+        exposure = Exposure(SETTINGS["deny"])
+        self.bridge = Bridge(self.host, exposure, self.journal, lambda: str(uuid4()), self.reports.append)
+        origins = Origins([ALLOWED_ORIGIN])
+        self.endpoint = Endpoint(self.auth, origins, self.sessions, self.bridge, self.reports.append)
+        self.app = App(self.endpoint)
+
+    async def send(self, method: str, headers: Headers, body: bytes = b"", path: str = "/") -> Reply:
+        """One request whose body arrives in one piece."""
+        return await self.exchange(method, headers, [body], path)
+
+    async def exchange(self, method: str, headers: Headers, pieces: list[bytes], path: str = "/") -> Reply:
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "headers": [(name.lower().encode("latin-1"), value.encode("utf-8")) for name, value in pairs],
+        }
+        waiting = list(pieces)
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            if not waiting:
+                await asyncio.Event().wait()
+            return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
+
+        async def send(event: Any) -> None:
+            sent.append(event)
+
+        await self.app(scope, receive, send)
+        got = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return Reply(sent[0]["status"], got, b"".join(event.get("body", b"") for event in sent[1:]))
+
+    async def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class HttpCaller:
+    """Plain HTTP/1.1, one connection for each request. Talks to the process of `tests.support.scripted`."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.audit = served.audit
+
+    async def send(self, method: str, headers: Headers, body: bytes = b"", path: str = "/") -> Reply:
+        return await self.raw(request(method, headers, body, path))
+
+    async def raw(self, data: bytes) -> Reply:
+        async with self.connection() as (reader, writer):
+            writer.write(data)
+            return await read_reply(reader, head=data.startswith(b"HEAD "))
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.served.port)
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def advance(self, seconds: float) -> None:
+        client = Client(self)
+        await client.open()
+        assert (await client.call("advance", {"seconds": seconds})).result["isError"] is False
+
+
+def request(method: str, headers: Headers, body: bytes = b"", path: str = "/") -> bytes:
+    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+    if not any(name.lower() in ("content-length", "transfer-encoding") for name, _ in pairs):
+        pairs.append(("Content-Length", str(len(body))))
+    lines = [f"{method} {path} HTTP/1.1", "Host: bridge", *(f"{name}: {value}" for name, value in pairs)]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+async def read_reply(reader: asyncio.StreamReader, head: bool = False) -> Reply:
+    """One response; a body is never chunked in this contract."""
+    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").rstrip("\r\n").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    assert "transfer-encoding" not in headers
+    length = 0 if head else int(headers.get("content-length", 0))
+    return Reply(int(first.split()[1]), headers, await reader.readexactly(length))
