@@ -42,14 +42,14 @@ SETTINGS = (
     ),
     Setting(
         "token",
-        Annotated[str, msgspec.Meta(pattern=r"^[!-~]+$")],
+        Annotated[str, msgspec.Meta(pattern=r"^[!-~]+\Z")],
         "",
         "a string of visible ASCII characters",
         "the bearer token; made on the first start, and made anew when missing or empty",
     ),
     Setting(
         "host",
-        Annotated[str, msgspec.Meta(pattern=r"^[^\s/]+$")],
+        Annotated[str, msgspec.Meta(pattern=r"^[^\s/]+\Z")],
         "127.0.0.1",
         "a host name or IP address",
         "address to listen on",

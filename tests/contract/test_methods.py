@@ -10,6 +10,7 @@ from a2a_bridge.hosts.scripted import ScriptedHost
 from a2a_bridge.tool import Tool
 from a2a_bridge.wire.mcp import content_block
 from tests.support.callers import Client, HttpCaller, MemoryCaller, read_reply, request
+from tests.support.processes import records
 
 INITIALIZED = {
     "protocolVersion": "2025-11-25",
@@ -206,14 +207,16 @@ async def test_m9_without_an_id_the_answer_has_null(client: Client) -> None:
 async def test_a_caller_that_hangs_up_cancels_its_call(http: HttpCaller) -> None:
     client = Client(http)
     await client.open()
-    before = http.audit.read_text().count('"phase":"done"')
+    before = len(records(http.audit))
     async with http.connection() as (_, writer):
         body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hang"}}'
         writer.write(request("POST", client.headers(), body))
-        await eventually(lambda: '"tool":"hang"' in http.audit.read_text().splitlines()[-1])
+        await eventually(lambda: len(records(http.audit)) == before + 1)
         writer.close()
-        await eventually(lambda: http.audit.read_text().count('"phase":"done"') == before + 1)
-        assert json.loads(http.audit.read_text().splitlines()[-1])["isError"] is True
+        await eventually(lambda: len(records(http.audit)) == before + 2)
+    start, done = records(http.audit)[-2:]
+    assert (start["phase"], start["tool"], done["phase"], done["isError"]) == ("start", "hang", "done", True)
+    assert start["id"] == done["id"]
 
 
 async def eventually(holds: Any) -> None:
@@ -238,14 +241,14 @@ async def test_t4_a_body_that_is_cut_off_changes_nothing(http: HttpCaller) -> No
     client = Client(http)
     await client.open()
     body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}'
-    calls = http.audit.read_text().count('"tool":"echo"') if http.audit.exists() else 0
+    before = records(http.audit)
     for cut in (1, 40, len(body) - 1):
         async with http.connection() as (reader, writer):
             writer.write(request("POST", client.headers(content_length=str(len(body))), body[:cut]))
             writer.write_eof()
             assert await reader.read() == b""
     assert (await client.message("ping")).result == {}
-    assert (http.audit.read_text().count('"tool":"echo"') if http.audit.exists() else 0) == calls
+    assert records(http.audit) == before
 
 
 async def test_200_requests_on_one_connection_and_pipelined(http: HttpCaller) -> None:

@@ -76,6 +76,11 @@ def bridge(
                     process.stdout.close()
 
 
+def records(audit: Path) -> list[dict[str, Any]]:
+    """The records of an audit log; none when there is no file. Raises when a line is torn."""
+    return [json.loads(line) for line in audit.read_bytes().split(b"\n") if line] if audit.exists() else []
+
+
 def scripted(home: Path, settings: Mapping[str, Any] | None = None, grace: float = 5.0) -> Any:
     """The bridge with the scripted host."""
     return bridge([sys.executable, "-m", "tests.support.scripted", str(home), str(grace)], home, settings)

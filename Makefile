@@ -1,0 +1,50 @@
+# Every target sets up what it needs: `.venv` from pyproject.toml, and for the tests the npm peers under `.peers`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PEERS := .peers/node_modules/.ready
+
+.PHONY: serve test lint fmt bench build clean
+
+serve: $(READY)
+	$(BIN)/a2a-bridge serve --plain $(ARGS)
+
+test: lint $(PEERS)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python -m bench.wire
+	$(BIN)/python -m bench.start
+	$(BIN)/python -m bench.hanging
+
+build: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+# Without npm the tests say which of them are left out; in CI a missing peer fails them.
+$(PEERS): peers/package.json $(READY)
+	mkdir -p .peers/node_modules
+	cp peers/package.json .peers/
+	if command -v npm >/dev/null; then npm install --prefix .peers --no-package-lock --no-audit --no-fund --silent; fi
+	touch $@
+
+clean:
+	rm -rf $(VENV) .peers dist build .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
