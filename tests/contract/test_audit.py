@@ -9,8 +9,10 @@ import re
 import resource
 import stat
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -107,12 +109,12 @@ def test_l1_more_than_1024_characters_are_cut() -> None:
     assert json.dumps(["é" * 100] * 500, ensure_ascii=False, separators=(",", ":")).startswith(text[:-1])
 
 
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(),
-        lambda one: st.lists(one) | st.dictionaries(st.text(), one),
-    )
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(), lambda one: st.lists(one) | st.dictionaries(st.text(), one)
 )
+
+
+@given(JSON)
 def test_l1_l2_anything_is_shown_within_bounds(arguments: Any) -> None:
     text = shown_arguments(arguments)
     assert len(text) <= LONGEST_TEXT + 1
@@ -128,9 +130,9 @@ async def test_l2_a_long_tool_name_does_not_fill_the_log(memory: MemoryCaller) -
     assert all(len(record["tool"]) < 50 for record in records(memory.audit))
 
 
-def write(journal: Journal, count: int, args: str = "{}") -> None:
-    for number in range(count):
-        journal.start(f"call-{number}", "session", "tool", args)
+def write(journal: Journal, times: int) -> None:
+    for number in range(times):
+        journal.start(f"call-{number}", "session", "tool", "{}")
 
 
 def mode(path: Path) -> int:
@@ -182,28 +184,30 @@ def test_l3_it_rotates_past_512_kib_and_keeps_one_generation(tmp_path: Path) -> 
 def test_l3_a_file_that_is_full_already_is_rotated(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     path.write_bytes(b'{"old":true}\n' * (ROTATE_BYTES // 13 + 1))
-    journal = Journal(path, pytest.fail, clock=iter(range(100)).__next__)
+    journal = Journal(path, pytest.fail, clock=count(1).__next__)
     write(journal, 2)
     assert len(records(path)) <= 2
     assert (tmp_path / "audit.log.1").exists()
     journal.close()
 
 
-def _writer(path: Path, name: str, count: int, ready: Any) -> None:
-    journal = Journal(path, sys.exit)
+def _writer(path: Path, name: str, times: int, ready: Any, clock: Callable[[], float]) -> None:
+    journal = Journal(path, sys.exit, clock=clock)
     ready.wait()
-    for number in range(count):
+    for number in range(times):
         journal.start(f"{name}-{number}", "session", "tool", "{}" * (number % 40))
     journal.close()
 
 
 def test_l3_concurrent_writers_lose_and_tear_nothing_at_the_border(tmp_path: Path) -> None:
-    """Four processes write one and a half files together, so that one rotation happens under all of them."""
+    """Four processes write one and a half files together, so that one rotation happens under all of them.
+    Two look at the path before each record, two only once in a while, as a busy bridge does."""
     path, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
-    writers, count = 4, 1200
+    writers, each = 4, 1200
+    clocks = [count(1).__next__, time.monotonic] * 2
     context = multiprocessing.get_context("spawn")
     ready = context.Barrier(writers)
-    processes = [context.Process(target=_writer, args=(path, f"w{n}", count, ready)) for n in range(writers)]
+    processes = [context.Process(target=_writer, args=(path, f"w{n}", each, ready, clocks[n])) for n in range(writers)]
     for process in processes:
         process.start()
     for process in processes:
@@ -211,12 +215,12 @@ def test_l3_concurrent_writers_lose_and_tear_nothing_at_the_border(tmp_path: Pat
         assert process.exitcode == 0
     assert old.exists(), "no rotation happened"
     found = [record["id"] for part in (old, path) for record in records(part)]
-    assert sorted(found) == sorted(f"w{n}-{number}" for n in range(writers) for number in range(count))
+    assert sorted(found) == sorted(f"w{n}-{number}" for n in range(writers) for number in range(each))
 
 
 def test_l3_a_log_that_another_has_rotated_is_found_again(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
-    journal = Journal(path, pytest.fail, clock=iter(range(100)).__next__)
+    journal = Journal(path, pytest.fail, clock=count(1).__next__)
     write(journal, 1)
     path.rename(tmp_path / "audit.log.1")
     write(journal, 1)
@@ -239,18 +243,22 @@ def test_l3_a_symlink_stays_and_its_target_rotates(tmp_path: Path) -> None:
     journal.close()
 
 
-UNWRITABLE = {
-    "a parent that is a file": lambda home: ((home / "file").write_text("") and None) or home / "file" / "audit.log",
-    "a directory": lambda home: home,
-    "a FIFO": lambda home: os.mkfifo(home / "fifo") or home / "fifo",
-}
+def unwritable(kind: str, home: Path) -> Path:
+    """A path that no log can be written to."""
+    if kind == "directory":
+        return home
+    if kind == "fifo":
+        os.mkfifo(home / "fifo")
+        return home / "fifo"
+    (home / "file").write_text("")
+    return home / "file" / "audit.log"
 
 
-@pytest.mark.parametrize("kind", UNWRITABLE)
+@pytest.mark.parametrize("kind", ["directory", "fifo", "below a file"])
 async def test_l4_a_failing_write_never_fails_the_call(memory: MemoryCaller, tmp_path: Path, kind: str) -> None:
     client = Client(memory)
     await client.open()
-    memory.journal.path = UNWRITABLE[kind](tmp_path)
+    memory.journal.path = unwritable(kind, tmp_path)
     for _ in range(60):
         assert (await client.call("echo", {"text": "x"})).result["isError"] is False
     assert memory.journal.failed == 120

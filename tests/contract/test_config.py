@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from a2a_bridge import config
 from a2a_bridge.config import SETTINGS, audit_path, config_path, load, rotate
 from a2a_bridge.errors import ConfigError
 
@@ -37,9 +36,8 @@ def test_c1_a_file_of_the_original_works_unchanged(tmp_path: Path) -> None:
     path = put(tmp_path / "c.json", GOOD)
     before = path.read_bytes()
     found = load(path)
-    assert (found.port, found.token, found.host, found.deny, found.deny_mcp_tools) == tuple(
-        (*value,) if isinstance(value, list) else value for value in GOOD.values()
-    )
+    assert (found.port, found.token, found.host) == (7001, "t" * 43, "::1")
+    assert (found.deny, found.deny_mcp_tools) == (("bash",), True)
     assert path.read_bytes() == before
     assert found.warnings == ()
 
@@ -99,8 +97,8 @@ def test_c3_every_setting_is_tried() -> None:
 
 def test_c3_a_secret_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as raised:
-        load(put(tmp_path / "c.json", {"token": "my secret"}))
-    assert "secret" not in str(raised.value)
+        load(put(tmp_path / "c.json", {"token": "hush hush"}))
+    assert "hush" not in str(raised.value)
 
 
 @pytest.mark.parametrize("token", [None, "", "  ", 5, [], {}, False])
@@ -160,7 +158,7 @@ def test_c3_a_crash_between_write_and_rename_leaves_the_old_file(
         assert any(part.read_bytes() != before for part in tmp_path.iterdir()), "the draft is whole by now"
         raise Crash
 
-    monkeypatch.setattr(config.os, "replace", crash)
+    monkeypatch.setattr(os, "replace", crash)
     with pytest.raises(Crash):
         rotate(path)
     assert path.read_bytes() == before
@@ -175,7 +173,7 @@ def test_c3_a_full_disk_leaves_the_old_file_and_no_draft(tmp_path: Path, monkeyp
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(config.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ConfigError, match="No space left on device; the old file"):
         rotate(path)
     assert path.read_bytes() == before
@@ -217,7 +215,7 @@ def test_c3_two_first_starts_agree_on_one_token(tmp_path: Path, monkeypatch: pyt
             put(path, GOOD)
         real_link(draft, target)
 
-    monkeypatch.setattr(config.os, "link", link)
+    monkeypatch.setattr(os, "link", link)
     assert load(path).token == GOOD["token"]
     assert list(tmp_path.iterdir()) == [path]
 
