@@ -99,19 +99,22 @@ def new_token() -> str:
 
 
 def config_path(environ: Mapping[str, str]) -> Path:
-    """Where the configuration is (C1)."""
+    """Where the configuration is (C1). Raises ConfigError."""
     return _place(environ, CONFIG_VARIABLE, "a2a-bridge.json")
 
 
 def audit_path(environ: Mapping[str, str]) -> Path:
-    """Where the audit log is (C1)."""
+    """Where the audit log is (C1). Raises ConfigError."""
     return _place(environ, AUDIT_VARIABLE, "a2a-bridge.log")
 
 
 def _place(environ: Mapping[str, str], variable: str, name: str) -> Path:
     moved = environ.get(variable)
     if moved:
-        return Path(moved).expanduser().absolute()
+        try:
+            return Path(moved).expanduser().absolute()
+        except RuntimeError:
+            raise ConfigError(f"{variable} is {moved!r}; there is no such user's home directory") from None
     return Path(environ.get("HOME") or Path.home()).absolute() / ".omp" / "agent" / name
 
 
@@ -167,6 +170,8 @@ def _read(path: Path) -> dict[str, Any] | None:
         ) from None
     except RecursionError:
         raise ConfigError(f"{path} is nested too deep; expected a JSON object") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise ConfigError(f"{path} cannot be read: {error}") from None
     if not isinstance(fields, dict):
         raise ConfigError(f"{path} holds {_shown(fields)}; expected a JSON object")
     return fields

@@ -11,7 +11,7 @@ import pytest
 from a2a_bridge.config import SETTINGS, audit_path, config_path, load, rotate
 from a2a_bridge.errors import ConfigError
 
-GOOD = {"port": 7001, "token": "t" * 43, "host": "::1", "deny": ["bash"], "denyMCPTools": True}
+GOOD: dict[str, Any] = {"port": 7001, "token": "t" * 43, "host": "::1", "deny": ["bash"], "denyMCPTools": True}
 
 
 def put(path: Path, fields: Any) -> Path:
@@ -68,7 +68,7 @@ def test_c3_a_field_of_nearly_the_right_name_is_told(tmp_path: Path) -> None:
     assert "denyMCPTools" in warning
 
 
-MALFORMED = {
+MALFORMED: dict[str, list[Any]] = {
     "port": ["7001", -1, 65536, 1.5, True, None, [1]],
     "host": ["", " ", 5, None, "a b", "http://x/", ["x"]],
     "deny": ["bash", {"bash": True}, [1], [None], [""], None],

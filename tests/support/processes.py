@@ -55,6 +55,7 @@ def bridge(
     file = home / "bridge.json"
     if settings is not None:
         file.write_text(json.dumps(settings))
+        file.chmod(0o600)
     with (home / "stderr").open("w") as err:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=err, text=True, env={**environment(home), **(env or {})}, cwd=home

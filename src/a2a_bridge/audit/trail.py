@@ -1,7 +1,10 @@
 """The audit log read back: starts and dones paired across both files, and what never settled."""
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -30,27 +33,41 @@ class _Line(msgspec.Struct, rename="camel"):
     is_error: bool | None = None
 
 
-def lines(path: Path) -> Iterator[bytes]:
-    """The lines of the log, the rotated file first. A missing file has none. Raises OSError."""
-    for part in (path.with_name(f"{path.name}.1"), path):
-        try:
-            with part.open("rb") as file:
-                yield from file
-        except FileNotFoundError:
-            continue
+def tail(path: Path) -> Iterator[bytes | None]:
+    """The log's lines, the rotated file first, and then those that are added, through rotations; None
+    each time that there is nothing new. Missing files have no lines. Raises OSError."""
+    target = Path(os.path.realpath(path))  # a rotation happens beside a symlink's target
+    with suppress(FileNotFoundError), target.with_name(f"{target.name}.1").open("rb") as old:
+        yield from old
+    file: BinaryIO | None = None
+    try:
+        while True:
+            with suppress(FileNotFoundError):
+                file = file or target.open("rb")
+            moved = file is not None and not _is_at(file, target)
+            yield from file or ()
+            if file is not None and moved:
+                file.close()
+                file = None
+            else:
+                yield None
+    finally:
+        if file is not None:
+            file.close()
 
 
-def entries(log: Iterable[bytes]) -> list[Entry]:
-    """The calls in the order of their first record. Lines that are no records are passed over: another program
-    may have written them, and a call whose start was rotated away is still worth showing."""
-    calls: dict[str, Entry] = {}
-    for line in log:
-        take(calls, line)
-    return list(calls.values())
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def take(calls: dict[str, Entry], line: bytes) -> Entry | None:
-    """Enter one line into `calls`; the call that it belongs to, or None when it is no record."""
+    """Enter one line into `calls`; the call that it belongs to, or None when it is no record.
+
+    Another program may have written lines of its own, and a call whose start was rotated away is worth showing.
+    """
     try:
         record = msgspec.json.decode(line, type=_Line)
     except (msgspec.DecodeError, RecursionError):

@@ -3,7 +3,7 @@
 import http.client
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -107,8 +107,8 @@ class _Session:
     def request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """One request's result. Raises ControlError when it is refused."""
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        response = self.send("POST", msgspec.json.encode(message))
-        answer = msgspec.json.decode(response.read(), type=dict[str, Any])
+        response, body = self.send("POST", msgspec.json.encode(message))
+        answer = msgspec.json.decode(body, type=dict[str, Any])
         if session := response.getheader("mcp-session-id"):
             self.headers["mcp-session-id"] = session
         if "error" in answer:
@@ -116,10 +116,11 @@ class _Session:
         result = answer["result"]
         return result if isinstance(result, dict) else {}
 
-    def send(self, method: str, body: bytes = b"") -> http.client.HTTPResponse:
+    def send(self, method: str, body: bytes = b"") -> tuple[http.client.HTTPResponse, bytes]:
         try:
             self._connection.request(method, "/", body, self.headers)
-            return self._connection.getresponse()
+            response = self._connection.getresponse()
+            return response, response.read()
         except (OSError, http.client.HTTPException) as error:
             _unreachable(self._url, error)
 
@@ -138,8 +139,11 @@ def _session(port: int | None, pid: int | None) -> Iterator[_Session]:
     info = {"name": "a2a-bridge", "version": found.status.version}
     try:
         session.request("initialize", {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": info})
-        yield session
-        session.send("DELETE").read()
+        try:
+            yield session
+        finally:
+            with suppress(ControlError, KeyboardInterrupt):
+                session.send("DELETE")
     except KeyboardInterrupt:
         sys.stderr.write("a2a-bridge: interrupted; the bridge cancels the call\n")
         raise

@@ -14,4 +14,4 @@ Pid = Annotated[int | None, typer.Option(help="The bridge with this process id."
 
 def bridge(port: int | None, pid: int | None) -> client.Found:
     """The running bridge that is meant. Raises ControlError when it is none or unclear which."""
-    return client.choose(client.running(directory(os.environ)), port, pid)
+    return client.choose(client.survey(directory(os.environ)), port, pid)

@@ -70,15 +70,17 @@ def rotate(port: chosen.Port = None, pid: chosen.Pid = None, config_file: Config
 def _running(port: int | None, pid: int | None, config_file: Path | None) -> client.Found | None:
     """The bridge that is meant, or None when the file is: it was named, or no bridge runs."""
     if config_file is not None:
+        if port is not None or pid is not None:
+            raise typer.BadParameter("--config means the file, --port and --pid a running bridge: give one of them")
         return None
-    found = client.running(directory(os.environ))
-    if not found and port is None and pid is None:
+    there = client.survey(directory(os.environ))
+    if not there.found and not there.silent and port is None and pid is None:
         return None
-    return client.choose(found, port, pid)
+    return client.choose(there, port, pid)
 
 
 def _tell_of_others(rotated: client.Found) -> None:
-    for other in client.running(directory(os.environ)):
+    for other in client.survey(directory(os.environ)).found:
         if other.status.pid != rotated.status.pid and other.status.config == rotated.status.config:
             print(
                 f"note: the bridge with pid {other.status.pid} shares this file and keeps its old token "

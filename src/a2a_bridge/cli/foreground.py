@@ -45,6 +45,8 @@ def serve_host(config: Config, host: Host) -> None:
     finally:
         out.close()
         err.close()
+    # A thread that reads from a dead network disk would keep the interpreter from ever ending.
+    os._exit(0)
 
 
 async def _serve(config: Config, host: Host, out: Printer[Settled | str], err: Printer[str]) -> None:

@@ -1,5 +1,6 @@
 """The `a2a-bridge` command: its table of sub-commands, and how an error becomes one line and an exit code."""
 
+import os
 import sys
 from typing import NoReturn
 
@@ -34,13 +35,14 @@ def main() -> NoReturn:
     """Run the command in `sys.argv` and exit: 0, 1 for a failure, 2 for wrong usage."""
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()  # here, where a reader that has gone is dealt with
     except typer.TyperException as error:
         code = _say(error.format_message() or "see a2a-bridge --help", USAGE)
     except BridgeError as error:
         code = _say(str(error), error.exit_code)
     except BrokenPipeError:
         # The reader has gone; what is left in the buffer must not raise again at exit.
-        sys.stdout = open("/dev/null", "w", encoding="utf-8")  # noqa: SIM115
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = FAILURE
     except OSError as error:
         code = _say(f"{error.filename}: {error.strerror}" if error.filename else str(error), FAILURE)

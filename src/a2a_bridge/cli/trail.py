@@ -2,7 +2,6 @@
 
 import os
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,45 +17,22 @@ def audit(
     hung: Annotated[bool, typer.Option("--hung", help="Only calls that never settled.")] = False,
 ) -> None:
     """Show the audit log: each call's start and end paired, across the rotated file too."""
-    path = config.audit_path(os.environ)
+    if follow and hung:
+        raise typer.BadParameter("--follow shows calls that settle, --hung those that did not: give one of them")
     calls: dict[str, trail.Entry] = {}
-    for line in trail.lines(path):
+    log = trail.tail(config.audit_path(os.environ))
+    while (line := next(log)) is not None:
         trail.take(calls, line)
     for entry in calls.values():
         if entry.done is None or not hung:
-            print(_shown(entry))
-    if follow:
-        _follow(path, calls, hung)
-
-
-def _follow(path: Path, calls: dict[str, trail.Entry], hung: bool) -> None:
-    """Lines as they come, through rotations: the old file is read to its end before the new one is opened."""
-    file = None
-    try:
-        while True:
-            if file is None and path.exists():
-                file = path.open("rb")
-            moved = file is not None and not _still_at(file.fileno(), path)
-            for line in file or ():
-                known = dict(calls)
-                entry = trail.take(calls, line)
-                fresh = entry is not None and known.get(entry.id, entry).done is None
-                if entry is not None and fresh and (entry.done is None) == hung:
-                    print(_shown(entry), flush=True)
-            if file is not None and moved:
-                file.close()
-                file = None
-            time.sleep(POLL_SECONDS)
-    finally:
-        if file is not None:
-            file.close()
-
-
-def _still_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
+            print(_shown(entry), flush=follow)
+    while follow:
+        while (line := next(log)) is not None:
+            settled = trail.take(calls, line)
+            if settled is not None and settled.done is not None:
+                print(_shown(settled), flush=True)
+                del calls[settled.id]
+        time.sleep(POLL_SECONDS)
 
 
 def _shown(entry: trail.Entry) -> str:

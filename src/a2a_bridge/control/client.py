@@ -1,7 +1,6 @@
 """A command's end of the control socket: find the bridge that is meant, ask it one thing. Blocking, quick to start."""
 
 import socket
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,13 @@ class Found(msgspec.Struct, frozen=True):
 
     socket: Path
     status: Status
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """The bridges that answer, and why others that live do not."""
+
+    found: list[Found]
+    silent: dict[int, str]
 
 
 def ask(path: Path, method: str, params: object = None) -> Any:
@@ -40,28 +46,44 @@ def ask(path: Path, method: str, params: object = None) -> Any:
     return answer["result"]
 
 
-def running(where: Path) -> list[Found]:
-    """The bridges that are there, without those that died and left a socket. Raises ControlError."""
-    found = []
+def survey(where: Path) -> Survey:
+    """Who is there. Those that died and left a socket are cleared away. Raises ControlError."""
+    found, silent = [], {}
     for path in sockets(where):
         try:
             found.append(Found(path, msgspec.convert(ask(path, STATUS), Status)))
         except (ConnectionError, FileNotFoundError):
             path.unlink(missing_ok=True)
-    return found
+        except ControlError as error:
+            silent[_pid(path)] = str(error)
+        except msgspec.ValidationError as error:
+            silent[_pid(path)] = f"the bridge with pid {path.stem} is of another version ({error})"
+    return Survey(found, silent)
 
 
-def choose(found: Sequence[Found], port: int | None, pid: int | None) -> Found:
+def _pid(path: Path) -> int:
+    return int(path.stem) if path.stem.isdigit() else 0
+
+
+def choose(there: Survey, port: int | None, pid: int | None) -> Found:
     """The one that is meant. Raises ControlError when there is none, or when several fit."""
+    if pid in there.silent:
+        raise ControlError(there.silent[pid])
     fitting = [
-        one for one in found if (port is None or one.status.port == port) and (pid is None or one.status.pid == pid)
+        one
+        for one in there.found
+        if (port is None or one.status.port == port) and (pid is None or one.status.pid == pid)
     ]
-    if len(fitting) == 1:
+    unclear = port is None and pid is None and there.silent
+    if len(fitting) == 1 and not unclear:
         return fitting[0]
-    if not found:
-        raise ControlError("no bridge is running for this user; start one with: a2a-bridge serve")
-    choices = "".join(f"\n  --pid {one.status.pid}  {one.status.url}  ({one.status.host})" for one in found)
+    if not there.found:
+        raise ControlError(
+            "; ".join(there.silent.values()) or "no bridge is running for this user; start one with: a2a-bridge serve"
+        )
+    choices = "".join(f"\n  --pid {one.status.pid}  {one.status.url}  ({one.status.host})" for one in there.found)
+    choices += "".join(f"\n  --pid {silent}  (does not answer)" for silent in there.silent)
     if not fitting:
         meant = " and ".join(f"{name} {value}" for name, value in (("port", port), ("pid", pid)) if value is not None)
         raise ControlError(f"no bridge with {meant} is running; there is:{choices}")
-    raise ControlError(f"{len(fitting)} bridges are running; say which one:{choices}")
+    raise ControlError(f"{len(fitting) + len(there.silent)} bridges are running; say which one:{choices}")

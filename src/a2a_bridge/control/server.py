@@ -38,11 +38,15 @@ async def listening(path: Path, handlers: Mapping[str, Handler], report: Callabl
 
 
 def _bind(path: Path) -> socket.socket:
+    """A listening socket under its name only once it listens: commands clear away sockets that refuse them."""
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    draft = path.with_suffix(".new")
     before = os.umask(0o177)
     try:
-        path.unlink(missing_ok=True)  # of a dead process that had our number
-        bound.bind(str(path))
+        draft.unlink(missing_ok=True)  # of a dead process that had our number
+        bound.bind(str(draft))
+        bound.listen()
+        draft.rename(path)
     except OSError as error:
         bound.close()
         raise ControlError(f"{path} cannot be bound: {error.strerror or error}") from None

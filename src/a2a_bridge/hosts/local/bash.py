@@ -26,7 +26,7 @@ class Bash(msgspec.Struct, forbid_unknown_fields=True):
 
 async def _bash(arguments: Bash, place: Place) -> Result:
     directory = place.path(arguments.cwd or ".")
-    if not directory.is_dir():
+    if not await place.in_thread(lambda _: directory.is_dir()):
         raise ToolError(f"cwd {str(directory)!r} is not a directory")
     if "\0" in arguments.command:
         raise ToolError("command holds a NUL character; no shell can take it")
@@ -34,7 +34,7 @@ async def _bash(arguments: Bash, place: Place) -> Result:
         if not name or "=" in name or "\0" in name or "\0" in value:
             raise ToolError(f"env {name!r} cannot be set: a name is not empty and has no '=', and neither has NUL")
     environment = {**place.environment(), **(arguments.env or {})}
-    return _told(await run(place.guardian, arguments.command, directory, environment, arguments.timeout), arguments)
+    return _told(await run(place, arguments.command, directory, environment, arguments.timeout), arguments)
 
 
 def _told(ended: Ended, arguments: Bash) -> Result:

@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping
+from concurrent.futures import Future
 from pathlib import Path
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.clip import Clip
-from a2a_bridge.hosts.local.guardian import Guardian
+from a2a_bridge.hosts.local.place import Place
 
 READ_BYTES = 64 * 1024
 # What a background process floods into the pipe after its command has ended must not keep the call open.
@@ -32,7 +34,7 @@ class Ended:
 
 
 async def run(
-    guardian: Guardian, command: str, directory: Path, environment: Mapping[str, str], timeout: float | None
+    place: Place, command: str, directory: Path, environment: Mapping[str, str], timeout: float | None
 ) -> Ended:
     """Run the command in a fresh shell and process group; after `timeout` seconds, a cancel or any other
     end of this call, the whole group is killed. It waits for the command, not for who inherits its output.
@@ -42,45 +44,82 @@ async def run(
     reading, writing = os.pipe()
     output = _Output(reading)
     try:
-        process = await _start(guardian, command, directory, environment, writing)
+        process = await _start(place, command, directory, environment, writing)
     except BaseException:
         output.close()
         raise
-    finally:
-        os.close(writing)
-    guardian.keep(process.pid)
+    place.guardian.keep(process.pid)
     status = None
     try:
         async with asyncio.timeout(timeout):
-            status = await process.wait()
+            status = await _ended(process)
     except TimeoutError:
         pass
     finally:
         if status is None:
-            guardian.kill(process.pid)
+            place.guardian.kill(process.pid)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(process.wait()), REAP_SECONDS)
+                await asyncio.wait_for(_ended(process), REAP_SECONDS)
         output.drain()
-        guardian.settle(process.pid)
+        place.guardian.settle(process.pid)
     return Ended(status, output.clip.text())
 
 
 async def _start(
-    guardian: Guardian, command: str, directory: Path, environment: Mapping[str, str], writing: int
-) -> asyncio.subprocess.Process:
+    place: Place, command: str, directory: Path, environment: Mapping[str, str], writing: int
+) -> subprocess.Popen[bytes]:
+    """Start it in a thread: entering a directory of a dead network disk takes for ever. Closes `writing`.
+
+    (The event loop's own way to start processes will not do: uvloop leaks the descriptors it is given
+    into the child, and a child that holds the guardian's pipe keeps the guardian waiting.)
+    """
+    guarded = place.guardian.enrolled([shell(), "-c", command])
+    pipe = place.guardian.pipe()
+
+    def start() -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                guarded,
+                stdin=pipe,
+                stdout=writing,
+                stderr=writing,
+                cwd=directory,
+                env=environment,
+                start_new_session=True,
+            )
+        finally:
+            os.close(writing)
+
+    def started_for_nobody(done: "Future[subprocess.Popen[bytes]]") -> None:
+        if done.exception() is None:
+            place.guardian.kill(done.result().pid)
+            done.result().wait()
+
+    starting = place.threads.submit(start)
     try:
-        return await asyncio.create_subprocess_exec(
-            *guardian.enrolled([shell(), "-c", command]),
-            stdin=guardian.pipe(),
-            stdout=writing,
-            stderr=writing,
-            cwd=directory,
-            env=environment,
-            start_new_session=True,
-        )
+        return await asyncio.shield(asyncio.wrap_future(starting))
+    except asyncio.CancelledError:
+        starting.add_done_callback(started_for_nobody)
+        raise
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else str(error)
         raise ToolError(f"the shell could not be started in {directory}: {words}") from None
+
+
+async def _ended(process: subprocess.Popen[bytes]) -> int:
+    """Its exit status, once it has ended (negative: by that signal)."""
+    if not hasattr(os, "pidfd_open"):  # macOS
+        return await asyncio.to_thread(process.wait)
+    loop = asyncio.get_running_loop()
+    descriptor = os.pidfd_open(process.pid)
+    ended = asyncio.Event()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+    return process.wait()
 
 
 class _Output:

@@ -20,7 +20,7 @@ while read -r word group; do
     -) case $groups in *" $group "*) groups="${groups%% $group *} ${groups#* $group }" ;; esac ;;
   esac
 done
-for group in $groups; do kill -KILL -- "-$group" 2>/dev/null; done
+for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
 """
 # The command's own first act, so that no moment lies between its birth and its being known: fd 0 is the
 # guardian's pipe until the command takes over.

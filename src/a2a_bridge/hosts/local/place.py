@@ -12,7 +12,7 @@ from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.guardian import Guardian
 
 # Reads that hang on a dead network disk hold a thread each; this many may, before other reads wait.
-MOST_FILE_THREADS = 64
+MOST_THREADS = 64
 
 Value = TypeVar("Value")
 Stopped = Callable[[], bool]
@@ -24,7 +24,7 @@ class Place:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.guardian = Guardian()
-        self._threads = ThreadPoolExecutor(MOST_FILE_THREADS, thread_name_prefix="a2a-file")
+        self.threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="a2a-local")
 
     def path(self, given: str) -> Path:
         """A path from a caller: `~` expands, a relative one starts at the host's directory. Raises ToolError."""
@@ -39,7 +39,7 @@ class Place:
         """Run blocking file work off the loop. `work` gets a function that turns true when nobody waits any more."""
         stopped = threading.Event()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work, stopped.is_set)
+            return await asyncio.get_running_loop().run_in_executor(self.threads, work, stopped.is_set)
         finally:
             stopped.set()
 
@@ -49,4 +49,4 @@ class Place:
 
     def close(self) -> None:
         self.guardian.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self.threads.shutdown(wait=False, cancel_futures=True)
