@@ -153,7 +153,8 @@ async def test_a_local_tool_accepts_what_its_schema_says(name: str, tmp_path: Pa
                 assert "default" in part
                 said(await host.call(name, {**required, key: part["default"]}, CALL))
             types = {choice["type"] for choice in part.get("anyOf", [part])}
-            for value in ("", -1, 1.5, True, [], {"a": 1}, None):
+            wrong: list[object] = ["", -1, 1.5, True, [], {"a": 1}, None]
+            for value in wrong:
                 kinds = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
                 kind = kinds.get(type(value), "null")
                 if kind not in types and not (kind == "integer" and "number" in types):

@@ -1,0 +1,85 @@
+"""The project holds together: public names, docs that name what exists, and a wheel with everything in it."""
+
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import a2a_bridge
+from a2a_bridge.cli.main import app
+from a2a_bridge.config import SETTINGS
+from a2a_bridge.hosts.local.host import TOOLS
+from tests.support.processes import ROOT
+
+READMES = ("README.md", "README.zh-CN.md")
+COMMANDS = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+
+
+def test_public_names() -> None:
+    assert sorted(a2a_bridge.__all__) == [
+        "Call",
+        "Content",
+        "Host",
+        "HostUnavailable",
+        "Image",
+        "Result",
+        "Text",
+        "Tool",
+        "ToolError",
+        "UnknownTool",
+    ]
+    assert all(hasattr(a2a_bridge, name) for name in a2a_bridge.__all__)
+
+
+def test_importing_does_nothing_heavy() -> None:
+    code = "import sys, a2a_bridge; print([m for m in ('asyncio.base_events', 'uvicorn', 'typer') if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+def test_every_setting_is_documented() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    for setting in SETTINGS:
+        assert f"`{setting.name}`" in text
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_command_and_tool_is_documented_and_the_reverse(name: str) -> None:
+    text = (ROOT / name).read_text()
+    mentioned = set(re.findall(r"a2a-bridge ([a-z][a-z-]+)", text))
+    assert mentioned >= COMMANDS
+    assert mentioned <= COMMANDS
+    for tool in TOOLS:
+        assert f"`{tool.shown.name}`" in text
+
+
+@pytest.mark.parametrize("name", [*READMES, "docs/protocol.md", "docs/configuration.md", "docs/security.md"])
+def test_every_option_in_the_docs_exists(name: str) -> None:
+    help_texts = "".join(
+        subprocess.check_output([sys.executable, "-m", "a2a_bridge", command, "--help"], text=True)
+        for command in sorted(COMMANDS)
+    )
+    for line in (ROOT / name).read_text().splitlines():
+        if "a2a-bridge " in line:
+            for option in re.findall(r"(?<=[\s`])--[a-z][a-z-]+", line.partition("a2a-bridge ")[2]):
+                assert option in help_texts, (name, line)
+
+
+def test_wheel_and_sdist_hold_what_they_should(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "build", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    modules = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.py")}
+    assert modules | {"a2a_bridge/py.typed"} <= names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not [name for name in names if name.startswith("tests")]
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "README.md", "README.zh-CN.md", "LICENSE", "CHANGELOG.md", "Makefile"} <= inside
+    assert {"src/a2a_bridge/py.typed", "tests/test_project.py", "docs/protocol.md", "peers/package.json"} <= inside
+    assert not [name for name in inside if "node_modules" in name or name.endswith(".lock")]
