@@ -79,7 +79,6 @@ def test_a_flat_type_has_no_definitions() -> None:
     assert "$defs" not in schema(Inner)
 
 
-@pytest.mark.xfail(strict=True, reason="typed.py: the top is taken out of $defs though it is referred to from within")
 def test_a_type_that_holds_itself() -> None:
     found = schema(Tree)
     assert found["type"] == "object"

@@ -41,6 +41,8 @@ class TypedTool(Generic[Arguments, Place]):
 def schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
     """The type's JSON Schema with the object itself at the top: clients refuse a top-level `$ref` (M3)."""
     (reference,), parts = msgspec.json.schema_components((arguments,), ref_template="#/$defs/{name}")
-    top = dict(parts.pop(reference["$ref"].rpartition("/")[2]))
-    top.pop("title", None)
+    name = reference["$ref"].rpartition("/")[2]
+    top = {key: value for key, value in parts[name].items() if key != "title"}
+    if reference["$ref"] not in msgspec.json.encode(parts).decode():  # nothing within refers back to the top
+        del parts[name]
     return {**top, "$defs": parts} if parts else top

@@ -36,12 +36,12 @@ class Clip:
         missing = self._dropped + cut
         if missing == 0:
             return (bytes(self._head) + tail).decode(errors="replace")
-        head, after = _whole_end(bytes(self._head)), _whole_start(tail[cut:])
+        head, after = whole_end(bytes(self._head)), whole_start(tail[cut:])
         missing += len(self._head) - len(head) + len(tail) - cut - len(after)
         return f"{head.decode(errors='replace')}\n[… {missing} bytes left out …]\n{after.decode(errors='replace')}"
 
 
-def _whole_end(piece: bytes) -> bytes:
+def whole_end(piece: bytes) -> bytes:
     """Without a character that begins in the last three bytes and does not end there."""
     for back in range(1, min(4, len(piece) + 1)):
         byte = piece[-back]
@@ -51,7 +51,7 @@ def _whole_end(piece: bytes) -> bytes:
     return piece
 
 
-def _whole_start(piece: bytes) -> bytes:
+def whole_start(piece: bytes) -> bytes:
     """Without the up to three bytes that continue a character whose beginning is missing."""
     start = 0
     while start < min(3, len(piece)) and piece[start] & 0xC0 == 0x80:

@@ -56,12 +56,16 @@ async def run(
     except TimeoutError:
         pass
     finally:
-        if status is None:
-            place.guardian.kill(process.pid)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(_ended(process), REAP_SECONDS)
-        output.drain()
-        place.guardian.settle(process.pid)
+        try:
+            if status is None:
+                place.guardian.kill(process.pid)
+                # In a thread, so that it is waited for to the end whatever becomes of this task.
+                reaped = asyncio.wrap_future(place.threads.submit(process.wait))
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(reaped), REAP_SECONDS)
+        finally:
+            output.drain()
+            place.guardian.settle(process.pid)
     return Ended(status, output.clip.text())
 
 
@@ -73,7 +77,7 @@ async def _start(
     (The event loop's own way to start processes will not do: uvloop leaks the descriptors it is given
     into the child, and a child that holds the guardian's pipe keeps the guardian waiting.)
     """
-    guarded = place.guardian.enrolled([shell(), "-c", command])
+    guarded = place.guardian.enrolled([shell(), "-c", "--", command])
     pipe = place.guardian.pipe()
 
     def start() -> subprocess.Popen[bytes]:

@@ -18,6 +18,14 @@ Value = TypeVar("Value")
 Stopped = Callable[[], bool]
 
 
+def _encodable(name: str) -> bool:
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Place:
     """One local host's surroundings, shared by its tools."""
 
@@ -30,6 +38,8 @@ class Place:
         """A path from a caller: `~` expands, a relative one starts at the host's directory. Raises ToolError."""
         if "\0" in given:
             raise ToolError(f"path {given!r} holds a NUL character; no file can have such a name")
+        if not _encodable(given):
+            raise ToolError(f"path {given!r} holds half a character (a lone surrogate); no file can have such a name")
         try:
             return self.directory / Path(given).expanduser()
         except RuntimeError:

@@ -10,6 +10,7 @@ from typing import Annotated, BinaryIO
 import msgspec
 
 from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local.clip import whole_end
 from a2a_bridge.hosts.local.place import Place, Stopped
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
@@ -17,6 +18,7 @@ from a2a_bridge.tool import Result, text
 DEFAULT_LINES = 2000
 MOST_BYTES = 256 * 1024
 LONGEST_LINE = 16 * 1024
+_CUT = f" [line cut after {LONGEST_LINE} bytes]"
 _SNIFFED = 8192
 
 
@@ -55,17 +57,18 @@ _WORDS = {
 def _text(path: Path, file: BinaryIO, arguments: Read, stopped: Stopped) -> str:
     status = os.fstat(file.fileno())
     _expect_regular(path, status.st_mode)
-    if b"\0" in file.peek(_SNIFFED)[:_SNIFFED]:  # type: ignore[attr-defined]
+    if b"\0" in file.read(_SNIFFED):
         raise ToolError(f"{path}: a binary file of {status.st_size} bytes; read shows text only")
+    file.seek(0)
     shown: list[str] = []
     size = number = 0
-    for number, line in enumerate(_lines(file, stopped), 1):
+    for number, (line, cut) in enumerate(_lines(file, stopped), 1):
         if number < arguments.offset:
             continue
         if len(shown) == arguments.limit or size >= MOST_BYTES:
             return "\n".join([*shown, f"[more lines follow; continue with offset {number}]"])
-        shown.append(f"{number:>6}\t{_shown(line)}")
-        size += len(shown[-1])
+        shown.append(f"{number:>6}\t{line.decode(errors='replace')}{_CUT if cut else ''}")
+        size += len(shown[-1].encode())
     if not shown:
         return f"[empty file: {path}]" if number == 0 else f"[no line {arguments.offset}: the file has {number} lines]"
     return "\n".join(shown)
@@ -76,36 +79,43 @@ def _expect_regular(path: Path, mode: int) -> None:
         raise ToolError(f"{path}: not a regular file but a {_kind(mode)}; it was not opened")
 
 
-def _lines(file: BinaryIO, stopped: Stopped) -> Iterator[bytes]:
-    """Lines without their end. Of one that is longer than can be shown, the rest is passed over, not held."""
-    while (line := file.readline(LONGEST_LINE + 1)) and not stopped():
-        end = line
-        while len(end) > LONGEST_LINE and not end.endswith(b"\n") and not stopped():
-            end = file.readline(LONGEST_LINE + 1)
-        yield line.removesuffix(b"\n").removesuffix(b"\r")
-
-
-def _shown(line: bytes) -> str:
-    cut = line[:LONGEST_LINE].decode(errors="replace")
-    return f"{cut} [line cut after {LONGEST_LINE} bytes]" if len(line) > LONGEST_LINE else cut
+def _lines(file: BinaryIO, stopped: Stopped) -> Iterator[tuple[bytes, bool]]:
+    """Lines without their end, and whether they were cut: the rest of one too long is passed over, not held."""
+    while (line := file.readline(LONGEST_LINE + 2)) and not stopped():
+        whole = line.removesuffix(b"\n").removesuffix(b"\r") if line.endswith(b"\n") else line
+        if len(whole) <= LONGEST_LINE:
+            yield whole, False
+            continue
+        while not line.endswith(b"\n") and line and not stopped():
+            line = file.readline(LONGEST_LINE)
+        yield whole_end(whole[:LONGEST_LINE]), True
 
 
 def _entries(path: Path) -> str:
     with os.scandir(path) as entries:
-        lines = sorted(_entry(entry) for entry in entries)
+        found = sorted(entries, key=lambda entry: entry.name)
+    lines: list[str] = []
+    size = 0
+    for entry in found:
+        if size >= MOST_BYTES:
+            lines.append(f"[{len(found) - len(lines)} more entries, left out]")
+            break
+        lines.append(_entry(entry))
+        size += len(lines[-1].encode())
     return "\n".join(lines) if lines else f"[empty directory: {path}]"
 
 
 def _entry(entry: os.DirEntry[str]) -> str:
+    name = os.fsencode(entry.name).decode(errors="replace")
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError as error:
-        return f"{entry.name}  ({error.strerror})"
+        return f"{name}  ({error.strerror})"
     if stat.S_ISDIR(status.st_mode):
-        return f"{entry.name}/"
+        return f"{name}/"
     if stat.S_ISREG(status.st_mode):
-        return f"{entry.name}  {status.st_size} bytes"
-    return f"{entry.name}  ({_kind(status.st_mode)})"
+        return f"{name}  {status.st_size} bytes"
+    return f"{name}  ({_kind(status.st_mode)})"
 
 
 def _kind(mode: int) -> str:

@@ -1,0 +1,440 @@
+"""The tool `read`: files in windows of numbered lines, directories as lists, and everything else refused in words."""
+
+import asyncio
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local import read
+from a2a_bridge.hosts.local.read import DEFAULT_LINES, LONGEST_LINE, MOST_BYTES
+from tests.hosts import CALL, Machine, soon
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="left out: /proc is Linux's own")
+NOBODY = 65534
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path)
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """For properties, which run many examples in one test."""
+    machine = Machine(tmp_path_factory.mktemp("shared"))
+    yield machine
+    machine.close()
+
+
+def refused(here: Machine, path: str | Path, **arguments: Any) -> str:
+    """The words of the refusal, in which the path is named."""
+    with pytest.raises(ToolError) as caught:
+        here.read(path, **arguments)
+    assert str(here.directory / path) in str(caught.value)
+    return str(caught.value)
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Without root's right to read everything. What pytest makes for root is then closed."""
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(was)
+
+
+def window(shown: str) -> tuple[list[tuple[int, str]], int | None]:
+    """The numbered lines of an answer, and the offset that it says to continue with."""
+    lines = shown.split("\n")
+    following = None
+    if lines[-1].startswith("[more lines follow; continue with offset "):
+        following = int(lines.pop().removeprefix("[more lines follow; continue with offset ").removesuffix("]"))
+    return [(int(number), line) for number, _, line in (line.partition("\t") for line in lines)], following
+
+
+def tiles(here: Machine, path: Path, **arguments: Any) -> list[tuple[int, str]]:
+    """All lines, window after window, each from where the one before said."""
+    found: list[tuple[int, str]] = []
+    offset: int | None = 1
+    while offset is not None:
+        lines, following = window(here.read(path, offset=offset, **arguments))
+        assert lines, "a window without a line would never end"
+        found += lines
+        assert following is None or following == offset + len(lines)
+        offset = following
+    return found
+
+
+def test_lines_and_their_numbers(here: Machine) -> None:
+    (here.directory / "f").write_text("one\n\n  three\tx\nfour")
+    assert here.read("f") == "     1\tone\n     2\t\n     3\t  three\tx\n     4\tfour"
+
+
+@pytest.mark.parametrize("content", ["a\nb", "a\nb\n", "a\r\nb\r\n", "a\r\nb"])
+def test_line_ends_are_not_shown(here: Machine, content: str) -> None:
+    (here.directory / "f").write_bytes(content.encode())
+    assert here.read("f") == "     1\ta\n     2\tb"
+
+
+def test_a_lone_carriage_return_ends_no_line(here: Machine) -> None:
+    (here.directory / "f").write_bytes(b"a\rb\n\r\n\x0b\x0c\xc2\x85\xe2\x80\xa8c\n")
+    assert here.read("f") == "     1\ta\rb\n     2\t\n     3\t\x0b\x0c\x85\u2028c"
+
+
+def test_offset_and_limit(here: Machine) -> None:
+    (here.directory / "f").write_text("".join(f"line {number}\n" for number in range(1, 11)))
+    middle = here.read("f", offset=4, limit=2)
+    assert middle == "     4\tline 4\n     5\tline 5\n[more lines follow; continue with offset 6]"
+    assert here.read("f", offset=9, limit=2) == "     9\tline 9\n    10\tline 10"
+    assert here.read("f", offset=10) == "    10\tline 10"
+    assert window(here.read("f", limit=1)) == ([(1, "line 1")], 2)
+    assert window(here.read("f", limit=10**12)) == ([(number, f"line {number}") for number in range(1, 11)], None)
+
+
+def test_two_thousand_lines_unless_told_otherwise(here: Machine) -> None:
+    (here.directory / "f").write_text("x\n" * 2001)
+    lines, following = window(here.read("f"))
+    assert (len(lines), following) == (DEFAULT_LINES, 2001) == (2000, 2001)
+    (here.directory / "f").write_text("x\n" * 2000)
+    lines, following = window(here.read("f"))
+    assert (len(lines), following) == (2000, None)
+
+
+def test_a_number_over_a_million_keeps_its_digits(here: Machine) -> None:
+    (here.directory / "f").write_text("\n" * 1_000_000 + "end")
+    assert here.read("f", offset=1_000_001) == "1000001\tend"
+
+
+@given(
+    lines=st.lists(
+        st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"]), max_size=20),
+        min_size=1,
+        max_size=30,
+    ),
+    end=st.sampled_from(["\n", "\r\n"]),
+    ended=st.booleans(),
+    limit=st.integers(1, 40),
+    most=st.sampled_from([1, 30, 100, MOST_BYTES]),
+)
+def test_windows_put_together_are_the_file(
+    shared: Machine, lines: list[str], end: str, ended: bool, limit: int, most: int
+) -> None:
+    # An empty last line without an end is no line.
+    content = end.join(lines) + (end if ended or not lines[-1] else "")
+    file = shared.directory / "tiled"
+    file.write_bytes(content.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read, "MOST_BYTES", most)
+        assert tiles(shared, file, limit=limit) == list(enumerate(lines, 1))
+
+
+def test_the_byte_cap_tells_where_to_go_on(here: Machine) -> None:
+    file = here.directory / "f"
+    line = "y" * 1000
+    file.write_text(f"{line}\n" * 1000)
+    shown = here.read("f")
+    assert 256 * 1024 <= len(shown) < 256 * 1024 + 2000
+    assert window(shown)[1] is not None
+    assert tiles(here, file) == [(number, line) for number in range(1, 1001)]
+
+
+@pytest.mark.parametrize("line", ["🙂".encode() * 250, b"\xff" * 1000])
+def test_the_byte_cap_is_of_bytes(here: Machine, line: bytes) -> None:
+    (here.directory / "f").write_bytes((line + b"\n") * 2000)
+    assert len(here.read("f").encode()) < MOST_BYTES + 4000
+
+
+def test_the_cap_still_gives_one_line(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "MOST_BYTES", 1)
+    (here.directory / "f").write_text("long\nlonger\n")
+    assert window(here.read("f")) == ([(1, "long")], 2)
+
+
+def test_an_empty_file(here: Machine) -> None:
+    (here.directory / "f").touch()
+    assert here.read("f") == f"[empty file: {here.directory / 'f'}]"
+    assert here.read("f", offset=7) == f"[empty file: {here.directory / 'f'}]"
+
+
+@pytest.mark.parametrize("content", ["a\nb\nc\n", "a\nb\nc"])
+def test_past_the_end(here: Machine, content: str) -> None:
+    (here.directory / "f").write_text(content)
+    assert here.read("f", offset=4) == "[no line 4: the file has 3 lines]"
+    assert here.read("f", offset=10**30) == f"[no line {10**30}: the file has 3 lines]"
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+@pytest.mark.parametrize("over", [-1, 0, 1, 2, LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 3 * LONGEST_LINE + 5])
+def test_a_long_line_is_cut_and_told(here: Machine, over: int, end: bytes) -> None:
+    (here.directory / "f").write_bytes(b"before\n" + b"z" * (LONGEST_LINE + over) + (end and end + b"after" + end))
+    shown = "z" * LONGEST_LINE + f" [line cut after {LONGEST_LINE} bytes]" if over > 0 else "z" * (LONGEST_LINE + over)
+    assert window(here.read("f")) == ([(1, "before"), (2, shown), *([(3, "after")] if end else [])], None)
+
+
+def test_a_file_of_one_line_is_not_held_whole(here: Machine) -> None:
+    file = here.directory / "f"
+    with file.open("wb") as out:
+        out.write(b"q" * 10_000)
+        out.truncate(200_000_000)
+    shown = here.read("f")
+    assert len(shown) < LONGEST_LINE + 100
+    assert shown.endswith(f" [line cut after {LONGEST_LINE} bytes]")
+
+
+def test_a_cut_beside_a_carriage_return_is_told_too(here: Machine) -> None:
+    (here.directory / "f").write_bytes(b"z" * LONGEST_LINE + b"\r" + b"more" * 10 + b"\n")
+    assert "[line cut" in here.read("f")
+
+
+def test_the_cut_of_a_long_line_spares_characters(here: Machine) -> None:
+    (here.directory / "f").write_bytes(b"z" * (LONGEST_LINE - 1) + "é".encode() * 10)
+    assert "\ufffd" not in here.read("f")
+
+
+def test_invalid_utf8_is_replaced(here: Machine) -> None:
+    (here.directory / "f").write_bytes(b"caf\xe9 \xff\nna\xc3\xafve\n")
+    assert here.read("f") == "     1\tcaf\ufffd \ufffd\n     2\tnaïve"
+
+
+@pytest.mark.parametrize("at", [0, 100, 8191])
+def test_binary(here: Machine, at: int) -> None:
+    (here.directory / "f").write_bytes(b"a" * at + b"\0" + b"b" * 9)
+    assert f"a binary file of {at + 10} bytes" in refused(here, "f")
+
+
+def test_a_directory(here: Machine) -> None:
+    (here.directory / "d").mkdir()
+    (here.directory / "d" / "not shown").touch()
+    (here.directory / "b").write_bytes(b"12345")
+    (here.directory / "a").touch()
+    (here.directory / ".hidden").touch()
+    (here.directory / "link").symlink_to("d")
+    (here.directory / "lost").symlink_to("nowhere")
+    os.mkfifo(here.directory / "pipe")
+    entries = [".hidden  0 bytes", "a  0 bytes", "b  5 bytes", "d/", "link  (symbolic link)"]
+    assert here.read(".") == "\n".join([*entries, "lost  (symbolic link)", "pipe  (FIFO)"])
+    assert here.read("link") == "not shown  0 bytes"
+
+
+def test_an_empty_directory(here: Machine) -> None:
+    assert here.read(".") == f"[empty directory: {here.directory}]"
+
+
+def test_entries_are_in_the_order_of_their_names(here: Machine) -> None:
+    (here.directory / "a").mkdir()
+    for name in ("a b", "a-b", "a.b"):
+        (here.directory / name).touch()
+    assert here.read(".").split("\n") == ["a/", "a b  0 bytes", "a-b  0 bytes", "a.b  0 bytes"]
+
+
+def test_a_large_directory_is_bounded(here: Machine) -> None:
+    for number in range(3000):
+        (here.directory / f"{number:0200}").touch()
+    assert len(here.read(".")) < MOST_BYTES + 4000
+
+
+@linux
+def test_a_name_that_is_no_utf8_can_be_sent(here: Machine) -> None:
+    Path(os.fsdecode(os.fsencode(here.directory) + b"/bad\xff")).touch()
+    assert b"bad" in msgspec.json.encode(here.read("."))
+
+
+def test_missing(here: Machine) -> None:
+    (here.directory / "lost").symlink_to("nowhere")
+    assert refused(here, "no/such") == f"{here.directory}/no/such: no such file or directory"
+    assert "no such file or directory" in refused(here, "lost")
+
+
+def test_below_a_file(here: Machine) -> None:
+    (here.directory / "f").touch()
+    assert refused(here, "f/x") == f"{here.directory}/f/x: Not a directory"
+
+
+def test_a_name_that_is_too_long(here: Machine) -> None:
+    assert "File name too long" in refused(here, "x" * 5000)
+
+
+def test_a_loop_of_links(here: Machine) -> None:
+    (here.directory / "loop").symlink_to("loop")
+    refused(here, "loop")
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_unreadable(here: Machine, kind: str) -> None:
+    path = here.directory / "closed"
+    path.mkdir() if kind == "directory" else path.touch()
+    path.chmod(0)
+    with as_nobody():
+        assert refused(here, "closed") == f"{path}: permission denied"
+    path.chmod(0o700)
+
+
+def test_a_fifo_is_refused_at_once(here: Machine) -> None:
+    os.mkfifo(here.directory / "pipe")
+    with pytest.raises(ToolError, match="pipe: not a regular file but a FIFO; it was not opened"):
+        here.run(asyncio.wait_for(here.host.call("read", {"path": "pipe"}, CALL), 10))
+
+
+def test_a_fifo_is_not_opened(here: Machine) -> None:
+    """A writer that waits for a reader goes on waiting."""
+    os.mkfifo(here.directory / "pipe")
+    (here.directory / "link").symlink_to("pipe")
+    opened = threading.Event()
+
+    def write() -> None:
+        os.close(os.open(here.directory / "pipe", os.O_WRONLY))
+        opened.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        refused(here, "pipe")
+        refused(here, "link")
+        assert not opened.is_set()
+    finally:
+        os.close(os.open(here.directory / "pipe", os.O_RDONLY))
+        writer.join()
+
+
+def test_a_socket(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(here.directory)  # the path of a socket must be short
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind("s")
+        assert "not a regular file but a socket" in refused(here, "s")
+        assert here.read(".") == "s  (socket)"
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "/dev/zero", "/dev/tty"])
+def test_a_device(here: Machine, path: str) -> None:
+    assert refused(here, path) == f"{path}: not a regular file but a character device; it was not opened"
+
+
+@linux
+def test_a_file_whose_size_is_not_known(here: Machine) -> None:
+    assert os.stat("/proc/self/status").st_size == 0
+    lines, following = window(here.read("/proc/self/status"))
+    assert following is None
+    assert f"Pid:\t{os.getpid()}" in [line for _, line in lines]
+
+
+@linux
+def test_a_file_that_opens_but_cannot_be_read(here: Machine) -> None:
+    """The kernel refuses the read itself, to root too: no address of this process is at 0."""
+    assert refused(here, "/proc/self/mem") == "/proc/self/mem: Input/output error"
+
+
+def test_where_paths_start(here: Machine, tmp_path_factory: pytest.TempPathFactory, monkeypatch: Any) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("HOME", str(elsewhere))
+    (here.directory / "sub").mkdir()
+    (here.directory / "f").write_text("in the host's directory")
+    (elsewhere / "f").write_text("at home")
+    assert here.read("f") == here.read("./f") == here.read("sub/../f") == "     1\tin the host's directory"
+    assert here.read("~/f") == here.read(elsewhere / "f") == "     1\tat home"
+    assert here.read("~") == "f  7 bytes"
+
+
+def test_nobodys_home(here: Machine) -> None:
+    with pytest.raises(ToolError, match="'~no-such-user/f': there is no such user's home directory"):
+        here.read("~no-such-user/f")
+
+
+def test_nul_in_the_path(here: Machine) -> None:
+    with pytest.raises(ToolError, match=r"path 'a\\x00b' holds a NUL character"):
+        here.read("a\0b")
+
+
+def test_a_path_that_is_no_utf8(here: Machine) -> None:
+    with pytest.raises(ToolError):
+        here.read("a\ud800b")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "missing required field `path`"),
+        ({"path": 5}, "Expected `str`, got `int` - at `$.path`"),
+        ({"path": "f", "offset": 0}, "`int` >= 1 - at `$.offset`"),
+        ({"path": "f", "offset": -1}, "`int` >= 1 - at `$.offset`"),
+        ({"path": "f", "offset": "1"}, "Expected `int`, got `str` - at `$.offset`"),
+        ({"path": "f", "offset": None}, "at `$.offset`"),
+        ({"path": "f", "limit": 0}, "`int` >= 1 - at `$.limit`"),
+        ({"path": "f", "limit": True}, "at `$.limit`"),
+        ({"path": "f", "line": 1}, "unknown field `line`"),
+        (None, "Expected `object`, got `null`"),
+    ],
+)
+def test_wrong_arguments_are_named(here: Machine, arguments: object, words: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        here.run(here.host.call("read", arguments, CALL))
+    assert str(caught.value).startswith("invalid arguments for read: ")
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("line", [b"x\n", b"x"])
+def test_a_cancelled_read_stops_working(here: Machine, line: bytes) -> None:
+    """Of a file that takes hours: in its many lines, or in its one. The thread ends, since the pool is closed."""
+    file = here.directory / "huge"
+    if line.endswith(b"\n"):
+        file.write_bytes(line * 5_000_000)
+        os.truncate(file, 1 << 40)
+    else:
+        file.write_bytes(line * 10_000)
+        os.truncate(file, 1 << 40)
+    before = set(threading.enumerate())
+
+    def new() -> list[threading.Thread]:
+        return [one for one in threading.enumerate() if one not in before and one.name.startswith("a2a-local")]
+
+    async def cancel() -> None:
+        reading = asyncio.create_task(here.host.call("read", {"path": "huge", "offset": 10**9}, CALL))
+        await soon(lambda: bool(new()), "a thread reads")
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await here.host.close()
+        await soon(lambda: not new(), "the thread has ended")
+
+    try:
+        here.run(cancel())
+    finally:
+        os.truncate(file, 0)  # ends the thread if nothing else did
+
+
+def test_reads_do_not_wait_for_one_another(here: Machine) -> None:
+    """While one read goes on, others are answered."""
+    (here.directory / "f").write_text("quick")
+    (here.directory / "huge").write_bytes(b"x" * 10_000)
+    os.truncate(here.directory / "huge", 1 << 40)
+
+    async def work() -> None:
+        slow = [asyncio.create_task(here.host.call("read", {"path": "huge"}, CALL)) for _ in range(3)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            await here.host.call("read", {"path": "f"}, CALL)
+        assert not any(task.done() for task in slow)
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+
+    try:
+        here.run(work())
+    finally:
+        os.truncate(here.directory / "huge", 0)
