@@ -25,6 +25,8 @@ fmt: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench.wire
+	$(BIN)/python -m bench.start
+	$(BIN)/python -m bench.hanging
 
 build: $(READY)
 	rm -rf dist
