@@ -103,7 +103,10 @@ class Journal:
         try:
             self._encode(record, line)
             line += b"\n"
-            self._current().append(line)
+            file = self._file
+            if file is None or self._clock() - self._checked >= _CHECK_SECONDS or file.size > ROTATE_BYTES - len(line):
+                file = self._current()
+            file.append(line)
         except (OSError, ValueError) as error:
             self.failed += 1
             if self.failed == 1 or self.failed % REPORT_EVERY == 0:
@@ -115,10 +118,7 @@ class Journal:
     def _current(self) -> "_LogFile":
         """The file that the path names now, with room for more."""
         if self._file is not None:
-            now = self._clock()
-            if self._file.size < ROTATE_BYTES - len(self._line) and now - self._checked < _CHECK_SECONDS:
-                return self._file
-            self._checked = now
+            self._checked = self._clock()
             if self._file.is_at(self.path) and (
                 self._file.size + len(self._line) <= ROTATE_BYTES or not self._file.rotate(self.path)
             ):

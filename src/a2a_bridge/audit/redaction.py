@@ -39,7 +39,9 @@ def _short(arguments: object) -> str | None:
         encoded = msgspec.json.encode(arguments)
     except (ValueError, TypeError, RecursionError):
         return None
-    if len(encoded) > LONGEST_STRING or encoded.count(b"[") + encoded.count(b"{") > DEEPEST_LEVEL:
+    if len(encoded) > LONGEST_STRING:
+        return None
+    if len(encoded) > 2 * DEEPEST_LEVEL and encoded.count(b"[") + encoded.count(b"{") > DEEPEST_LEVEL:
         return None
     return encoded.decode()
 

@@ -8,7 +8,7 @@ from typing import Generic, TextIO, TypeVar
 
 # Lines are written in batches, and a batch has an end: at thousands of calls a second the lines would cost
 # more than the calls, for nobody who could read them. The audit log has them all.
-BATCH_SECONDS = 0.05
+BATCH_SECONDS = 0.1
 MOST_WAITING_LINES = 250
 CLOSE_SECONDS = 1.0
 
