@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_bridge.errors import ControlError, PeerError
-from a2a_bridge.peer import LONGEST_LINE, Handler, Peer
+from a2a_bridge.peer import LONGEST_LINE, MOST_UNREAD_BYTES, Handler, Peer
 from a2a_bridge.wire.framing import Lines
 
 
@@ -20,6 +20,25 @@ class Pipe:
 
     def write(self, data: bytes) -> None:
         self.reader.feed_data(data)
+
+    @property
+    def transport(self) -> asyncio.WriteTransport:
+        return Unread(self)
+
+
+class Unread(asyncio.WriteTransport):
+    """As much of a transport as a peer looks at."""
+
+    held = 0
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+
+    def get_write_buffer_size(self) -> int:
+        return self.held
+
+    def abort(self) -> None:
+        self._pipe.reader.feed_eof()
 
 
 class Link:
@@ -129,6 +148,15 @@ async def test_a_link_that_closes_fails_what_waits_and_what_comes() -> None:
         link.near.notify("hang")
         link.there.reader.feed_eof()
         await stopped.wait()
+
+
+async def test_a_peer_that_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with linked(far={"echo": echo}) as link:
+        monkeypatch.setattr(Unread, "held", MOST_UNREAD_BYTES + 1)
+        link.near.notify("echo")
+        assert link.reports == ["a link was cut: its other end asks and does not read"]
+        with pytest.raises(PeerError, match="the link was cut"):
+            await link.near.request("echo")
 
 
 def test_a_line_has_a_longest_length() -> None:

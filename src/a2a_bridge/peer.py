@@ -16,6 +16,9 @@ from a2a_bridge.wire.framing import Lines
 # Several times the largest result a host should send; a peer that sends more is broken.
 LONGEST_LINE = 256 * 1024 * 1024
 READ_BYTES = 256 * 1024
+# What the other end has not read yet. One that asks and never reads is cut off here; to stop reading instead
+# could leave two peers waiting for each other.
+MOST_UNREAD_BYTES = 64 * 1024 * 1024
 
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
@@ -35,6 +38,9 @@ class Writer(Protocol):
     """The half of asyncio's StreamWriter that is used."""
 
     def write(self, data: bytes) -> None: ...
+
+    @property
+    def transport(self) -> asyncio.WriteTransport: ...
 
 
 class _Line(msgspec.Struct):
@@ -135,3 +141,7 @@ class Peer:
 
     def _send(self, message: dict[str, object]) -> None:
         self._writer.write(msgspec.json.encode(message) + b"\n")
+        if self._writer.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
+            self._report("a link was cut: its other end asks and does not read")
+            self._gone = "the link was cut"
+            self._writer.transport.abort()

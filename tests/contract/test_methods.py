@@ -219,6 +219,20 @@ async def test_a_caller_that_hangs_up_cancels_its_call(http: HttpCaller) -> None
     assert start["id"] == done["id"]
 
 
+async def test_a_caller_that_hangs_up_with_more_in_its_pipeline_cancels_too(http: HttpCaller) -> None:
+    client = Client(http)
+    await client.open()
+    before = len(records(http.audit))
+    async with http.connection() as (_, writer):
+        for name in (b"hang", b"echo", b"echo"):
+            body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%b"}}' % name
+            writer.write(request("POST", client.headers(), body))
+        await eventually(lambda: len(records(http.audit)) == before + 1)
+    await eventually(lambda: len(records(http.audit)) == before + 2)
+    found = [(record["tool"], record["phase"]) for record in records(http.audit)[before:]]
+    assert found == [("hang", "start"), ("hang", "done")], "nothing runs for nobody"
+
+
 async def eventually(holds: Any) -> None:
     """Wait for another process to have done its part; a minute means never."""
     async with asyncio.timeout(60):

@@ -1,10 +1,10 @@
-"""uvicorn's HTTP/1.1 protocol, with the four places in which ours differs."""
+"""uvicorn's HTTP/1.1 protocol, with the five places in which ours differs."""
 
 import asyncio
 import re
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from a2a_bridge.http.endpoint import MALFORMED_HTTP
 
@@ -16,10 +16,24 @@ _UPGRADE = re.compile(rb"(\r\nupgr)a(?=de[ \t]*:)", re.IGNORECASE)
 
 class Protocol(HttpToolsProtocol):
     """Never looks at the path (T2), refuses malformed HTTP in the contract's form (T5, T7), passes over offers
-    to upgrade, and sends what one turn of the loop has to send at its end."""
+    to upgrade, tells the request that runs when the connection is lost, and sends what one turn of the loop
+    has to send at its end."""
+
+    _answering: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_AtTurnsEnd(transport, self.loop))  # type: ignore[arg-type]
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """uvicorn tells the request that came last; of several in one pipeline the one that runs is another."""
+        super().connection_lost(exc)
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(_UPGRADE.sub(rb"\1-", data) if b"pgrade" in data else data)
