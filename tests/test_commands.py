@@ -82,6 +82,13 @@ def test_tools_and_call(one: Served, home: Path) -> None:
         (["call", "read", "offset=x"], 1, ""),
         (["audit", "--follow", "--hung"], 2, "give one of them"),
         (["token", "--config", "x", "--pid", "1"], 2, "give one of them"),
+        (["call", "read", "path=a\udcff"], 2, "is not UTF-8 text"),
+        (["call", "a\udcff"], 2, "is not UTF-8 text"),
+        (["call", "read", "--json", '{"path":"a\\ud800"}'], 2, "half a character"),
+        (["call", "read", "--json", '{"path"}'], 2, "Expecting ':' delimiter"),
+        (["mcp-json", "--name", ""], 2, "expected a name that can be read"),
+        (["mcp-json", "--name", "a\udcff"], 2, "expected a name that can be read"),
+        (["token", "--config", "~no-such-user/x"], 1, "no such user's home directory"),
     ],
 )
 def test_errors_are_short_and_have_exit_codes(
@@ -231,7 +238,17 @@ def test_audit_pairs_across_both_files(tmp_path: Path) -> None:
 
 def test_audit_without_a_log_is_empty(tmp_path: Path) -> None:
     ended = a2a(tmp_path, "audit")
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert ended.stderr == f"a2a-bridge: {tmp_path}/audit.log does not exist yet; the first call makes it\n"
+
+
+def test_a_tilde_in_config_expands(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps({"token": TOKEN}))
+    assert a2a(tmp_path, "token", "--config=~/mine.json").stdout == f"{TOKEN}\n"
+
+
+def test_version(tmp_path: Path) -> None:
+    assert a2a(tmp_path, "--version").stdout == "0.1.0\n"
 
 
 def test_audit_follow_shows_calls_as_they_settle_through_a_rotation(tmp_path: Path) -> None:

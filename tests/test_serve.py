@@ -126,6 +126,13 @@ def test_flags_add_to_the_file(tmp_path: Path) -> None:
         assert [line.split()[0] for line in a2a(tmp_path, "tools").stdout.splitlines()[::2]] == ["read"]
 
 
+def test_a_denied_name_that_the_host_does_not_have_is_told(tmp_path: Path) -> None:
+    with served(tmp_path, "--deny", "bsah", settings={"token": TOKEN, "deny": ["read", "mcp__late"]}):
+        pass
+    warnings = (tmp_path / "stderr").read_text()
+    assert warnings == "[a2a-bridge] warning: deny: this host has no tool 'bsah'; it has read, bash\n"
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [("{", "is not JSON"), ('{"port": "x"}', 'field port is "x"; expected a whole number from 0 to 65535')],

@@ -18,7 +18,7 @@ from a2a_bridge.config import Config
 from a2a_bridge.control import messages, server
 from a2a_bridge.control.rendezvous import own_socket
 from a2a_bridge.errors import BridgeError, ControlError, StartError
-from a2a_bridge.exposure import Exposure
+from a2a_bridge.exposure import MCP_PREFIX, Exposure
 from a2a_bridge.http.app import App
 from a2a_bridge.http.endpoint import Endpoint
 from a2a_bridge.http.serve import Listener, listen, serving
@@ -108,6 +108,7 @@ async def bridging(
         except BridgeError as error:
             raise StartError(str(error)) from None
         stack.push_async_callback(host.close)
+        config = msgspec.structs.replace(config, warnings=(*config.warnings, *await _idle_denials(config, host)))
         journal = Journal(places.audit, report)
         stack.callback(journal.close)
         sessions = Sessions(clock, _new_session_id)
@@ -123,6 +124,17 @@ async def bridging(
             live.warnings.append(f"{error}; this bridge serves, but commands cannot reach it")
         await stack.enter_async_context(serving(app, listener, lambda: bridge.stop(grace)))
         yield live
+
+
+async def _idle_denials(config: Config, host: Host) -> list[str]:
+    """Denied names that the host does not have: a misspelt one would leave its tool exposed, and say nothing.
+    The tools of other MCP servers may come later, so their names are not judged."""
+    names = [tool.name for tool in await host.tools()]
+    return [
+        f"deny: this host has no tool {name!r}; it has {', '.join(names)}"
+        for name in config.deny
+        if name not in names and not name.startswith(MCP_PREFIX)
+    ]
 
 
 def _new_session_id() -> str:

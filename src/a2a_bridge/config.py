@@ -32,6 +32,9 @@ class Setting(NamedTuple):
 
 _Names = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
 
+_HOST = r"(\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+)"
+_ORIGIN = rf"^(?:[hH][tT][tT][pP][sS]?://{_HOST}(:[0-9]{{1,5}})?/?|{_HOST}|[0-9a-fA-F:]+)\Z"
+
 SETTINGS = (
     Setting(
         "port",
@@ -64,7 +67,7 @@ SETTINGS = (
     ),
     Setting(
         "allowedOrigins",
-        _Names,
+        tuple[Annotated[str, msgspec.Meta(pattern=_ORIGIN)], ...],
         (),
         "a list of origins (https://app.example) or host names",
         "web pages, besides loopback ones, that may ask",
@@ -111,11 +114,16 @@ def audit_path(environ: Mapping[str, str]) -> Path:
 def _place(environ: Mapping[str, str], variable: str, name: str) -> Path:
     moved = environ.get(variable)
     if moved:
-        try:
-            return Path(moved).expanduser().absolute()
-        except RuntimeError:
-            raise ConfigError(f"{variable} is {moved!r}; there is no such user's home directory") from None
+        return expanded(Path(moved), variable)
     return Path(environ.get("HOME") or Path.home()).absolute() / ".omp" / "agent" / name
+
+
+def expanded(path: Path, whose: str) -> Path:
+    """A path that a person gave, absolute and with its `~` expanded. Raises ConfigError that says whose it is."""
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError:
+        raise ConfigError(f"{whose} is {str(path)!r}; there is no such user's home directory") from None
 
 
 def load(path: Path) -> Config:

@@ -73,7 +73,7 @@ MALFORMED: dict[str, list[Any]] = {
     "host": ["", " ", 5, None, "a b", "http://x/", ["x"]],
     "deny": ["bash", {"bash": True}, [1], [None], [""], None],
     "denyMCPTools": ["true", 1, 0, None, []],
-    "allowedOrigins": ["https://x", [1], None],
+    "allowedOrigins": ["https://x", [1], None, ["http://"], ["ftp://x"], ["a b"], ["http://x/path"], ["x:80"], [""]],
     "onDisconnect": ["stop", None, True, 1],
     "token": ["has space", "line\n", "ключ"],
 }
@@ -89,6 +89,11 @@ def test_c3_a_malformed_field_stops_the_start(tmp_path: Path, name: str, value: 
     assert str(raised.value).startswith(f"{path}: field {name} is ")
     assert f"expected {expected}" in str(raised.value)
     assert path.read_bytes() == before, "nothing is written"
+
+
+def test_a6_origins_and_hosts_are_taken(tmp_path: Path) -> None:
+    origins = ["https://app.example", "HTTP://app.example:8443", "http://[fe80::1]:5/", "app.example", "fe80::1"]
+    assert load(put(tmp_path / "c.json", {"token": "t", "allowedOrigins": origins})).allowed_origins == tuple(origins)
 
 
 def test_c3_every_setting_is_tried() -> None:

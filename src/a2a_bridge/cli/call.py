@@ -4,6 +4,7 @@ import http.client
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from json import loads
 from typing import Annotated, Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -61,9 +62,16 @@ def _object(text: str, arguments: list[str] | None) -> dict[str, Any]:
     if arguments:
         raise _UsageError("give the arguments either as KEY=VALUE or with --json, not both")
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise _UsageError(f'--json: expected a JSON object such as \'{{"path": "notes.txt"}}\'; {error}') from None
+        given = loads(text)
+        msgspec.json.encode(given)
+        if isinstance(given, dict):
+            return given
+        reason = f"this is {text:.60}"
+    except UnicodeEncodeError:
+        reason = "it holds half a character (a lone surrogate), which no JSON text can carry"
+    except ValueError as error:
+        reason = str(error)
+    raise _UsageError(f'--json: expected a JSON object such as \'{{"path": "notes.txt"}}\'; {reason}')
 
 
 def _schema(session: "_Session", name: str) -> Mapping[str, Any]:
@@ -81,6 +89,8 @@ def _arguments(pairs: list[str], properties: Mapping[str, Any]) -> dict[str, Any
         key, mark, value = pair.partition("=")
         if not mark or not key:
             raise _UsageError(f"argument {pair!r}: expected KEY=VALUE, as in path=notes.txt")
+        if _not_text(pair):
+            raise _UsageError(f"argument {pair!r} is not UTF-8 text")
         if _takes_text(properties.get(key, {"type": "string"})):
             given[key] = value
         else:
@@ -89,6 +99,11 @@ def _arguments(pairs: list[str], properties: Mapping[str, Any]) -> dict[str, Any
             except msgspec.DecodeError:
                 given[key] = value  # the tool says better than we could what it wanted
     return given
+
+
+def _not_text(value: str) -> bool:
+    """Whether it holds bytes that were no UTF-8 on the command line."""
+    return any("\udc80" <= character <= "\udcff" for character in value)
 
 
 def _takes_text(schema: Any) -> bool:

@@ -10,7 +10,7 @@ import typer
 from a2a_bridge import config
 from a2a_bridge.auth import token_prefix
 from a2a_bridge.cli import chosen
-from a2a_bridge.cli.serve import ConfigFile
+from a2a_bridge.cli.serve import ConfigFile, file
 from a2a_bridge.control import client, messages
 from a2a_bridge.control.rendezvous import directory
 from a2a_bridge.errors import ConfigError
@@ -48,7 +48,7 @@ def token(port: chosen.Port = None, pid: chosen.Pid = None, config_file: ConfigF
     if found is not None:
         print(client.ask(found.socket, messages.TOKEN))
         return
-    path = _file(config_file)
+    path = file(config_file)
     if not path.exists():
         raise ConfigError(f"{path} does not exist yet; the first start makes it: a2a-bridge serve")
     print(config.load(path).token)
@@ -62,7 +62,7 @@ def rotate(port: chosen.Port = None, pid: chosen.Pid = None, config_file: Config
         print(f"rotated: token {prefix} counts at once on {found.status.url}")
         _tell_of_others(found)
         return
-    path = _file(config_file)
+    path = file(config_file)
     config.load(path)  # a malformed file is refused, not overwritten
     print(f"rotated: token {token_prefix(config.rotate(path))} is in {path}; no running bridge was told")
 
@@ -86,7 +86,3 @@ def _tell_of_others(rotated: client.Found) -> None:
                 f"note: the bridge with pid {other.status.pid} shares this file and keeps its old token "
                 "until it is restarted or rotated itself"
             )
-
-
-def _file(config_file: Path | None) -> Path:
-    return config_file.absolute() if config_file else config.config_path(os.environ)

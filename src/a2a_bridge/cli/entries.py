@@ -27,6 +27,8 @@ def mcp_json(
     name: Annotated[str, typer.Option(help="What the client shall call this server.")] = "a2a",
 ) -> None:
     """Print the client entry, with the full token, ready to paste."""
+    if not name.strip() or not name.isprintable():
+        raise typer.BadParameter(f"--name {name!r}: expected a name that can be read")
     found = chosen.bridge(port, pid)
     secret = client.ask(found.socket, messages.TOKEN)
     entry = client_entry(kind, name, found.status.client_url, secret)

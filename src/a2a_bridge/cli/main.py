@@ -2,12 +2,13 @@
 
 import os
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from a2a_bridge.cli import call, control, entries, serve, trail
 from a2a_bridge.errors import BridgeError
+from a2a_bridge.wire.mcp import SERVER_VERSION
 
 FAILURE = 1
 USAGE = 2
@@ -15,12 +16,26 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="a2a-bridge",
-    help="Lend the tools of a live session on this machine to an agent on another one, over MCP.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(SERVER_VERSION)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Lend the tools of a live session on this machine to an agent on another one, over MCP."""
+
+
 app.command()(serve.serve)
 app.command()(control.status)
 app.command()(control.token)
@@ -33,6 +48,9 @@ app.command()(trail.audit)
 
 def main() -> NoReturn:
     """Run the command in `sys.argv` and exit: 0, 1 for a failure, 2 for wrong usage."""
+    # What the terminal's encoding cannot say is shown as an escape; it must not end the command.
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()  # here, where a reader that has gone is dealt with
@@ -44,6 +62,8 @@ def main() -> NoReturn:
         # The reader has gone; what is left in the buffer must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = FAILURE
+    except UnicodeEncodeError:
+        code = _say("an argument is not UTF-8 text", USAGE)
     except OSError as error:
         code = _say(f"{error.filename}: {error.strerror}" if error.filename else str(error), FAILURE)
     except (KeyboardInterrupt, typer.Abort):

@@ -14,6 +14,11 @@ ConfigFile = Annotated[
 ]
 
 
+def file(given: Path | None) -> Path:
+    """The configuration file that a command means. Raises ConfigError."""
+    return config.expanded(given, "--config") if given is not None else config.config_path(os.environ)
+
+
 def serve(
     config_file: ConfigFile = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on, instead of the configured one.")] = None,
@@ -32,7 +37,7 @@ def serve(
     """Serve this machine's files and shell until Ctrl-C."""
     from a2a_bridge.cli.foreground import serve_local  # the server's imports, which no other command should pay for
 
-    settings = config.load(config_file.absolute() if config_file else config.config_path(os.environ))
+    settings = config.load(file(config_file))
     settings = msgspec.structs.replace(
         settings,
         host=settings.host if host is None else host,
@@ -40,4 +45,4 @@ def serve(
         deny=(*settings.deny, *(deny or ())),
         deny_mcp_tools=settings.deny_mcp_tools or deny_mcp_tools,
     )
-    serve_local(settings, (cwd or Path()).absolute())
+    serve_local(settings, config.expanded(cwd or Path(), "--cwd"))

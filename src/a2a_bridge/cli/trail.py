@@ -1,6 +1,7 @@
 """`audit`: the audit log as calls, oldest first."""
 
 import os
+import sys
 import time
 from typing import Annotated
 
@@ -19,8 +20,11 @@ def audit(
     """Show the audit log: each call's start and end paired, across the rotated file too."""
     if follow and hung:
         raise typer.BadParameter("--follow shows calls that settle, --hung those that did not: give one of them")
+    path = config.audit_path(os.environ)
+    if not path.exists():
+        sys.stderr.write(f"a2a-bridge: {path} does not exist yet; the first call makes it\n")
     calls: dict[str, trail.Entry] = {}
-    log = trail.tail(config.audit_path(os.environ))
+    log = trail.tail(path)
     while (line := next(log)) is not None:
         trail.take(calls, line)
     for entry in calls.values():
