@@ -47,6 +47,16 @@ def test_a_stream_that_stands_still_stops_nobody_and_the_dropped_are_counted() -
     assert rest == [str(number) for number in range(1000, MOST_WAITING_LINES + 1000)]
 
 
+def test_what_came_from_elsewhere_forges_no_line_and_moves_no_cursor() -> None:
+    stream = io.StringIO()
+    printer = Printer[str](stream, str)
+    printer.put("x\n00:00:00  bash \x1b]0;title\x07\x1b[2J\u202e\x9b" + "y" * 5000)
+    printer.close()
+    (line,) = stream.getvalue().splitlines()
+    assert line.startswith(r"x\u{a}00:00:00  bash \u{1b}]0;title\u{7}\u{1b}[2J\u{202e}\u{9b}yyy")
+    assert len(line) < 2200
+
+
 def test_a_reader_that_has_gone_is_no_fault() -> None:
     reading, writing = os.pipe()
     os.close(reading)

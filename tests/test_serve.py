@@ -108,6 +108,11 @@ def test_serve_announces_its_prefix_only(tmp_path: Path) -> None:
     assert line.endswith(f"/ (token {TOKEN[:6]}…)\n")
 
 
+def test_serve_says_where_on_a_terminal_of_another_encoding(tmp_path: Path) -> None:
+    with served(tmp_path, settings={"token": TOKEN}, PYTHONIOENCODING="latin-1") as one:
+        assert one.url.startswith("http://")
+
+
 def test_serve_warns_on_stderr(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

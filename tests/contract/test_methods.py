@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from a2a_bridge.hosts.scripted import ScriptedHost
+from a2a_bridge.http.protocol import MOST_PIPELINED
 from a2a_bridge.tool import Tool
+from a2a_bridge.wire import jsonrpc
 from a2a_bridge.wire.mcp import content_block
 from tests.support.callers import Client, HttpCaller, MemoryCaller, read_reply, request
 from tests.support.processes import records
@@ -157,7 +160,7 @@ async def test_m8_notifications_are_202_and_empty(client: Client, method: str, m
     assert (reply.status, reply.body) == (202, b"")
 
 
-@pytest.mark.parametrize("message_id", [1, "one", 0, -7, 1.5, [1, 2], True])
+@pytest.mark.parametrize("message_id", [1, "one", 0, -7, 1.5, [1, 2], True, "\ud800", 10**30])
 async def test_m8_cancelled_ends_the_call(client: Client, message_id: Any) -> None:
     hanging = asyncio.create_task(client.call("hang", message_id=message_id))
     reply = await cancelled(client, message_id, hanging)
@@ -183,6 +186,14 @@ async def test_m8_cancelled_means_the_same_session_and_the_same_id(memory: Memor
     await client.message("notifications/cancelled", {"requestId": 1.0})
     assert (await hanging).result["isError"] is True
     assert memory.host.cancelled == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "named"),
+    [(b"1", 1.0), (b"1e999", float("inf")), (b'"\\ud800"', "\ufffd"), (b'"\\u0061"', "a"), (b"null", None)],
+)
+def test_m8_ids_that_are_equal_as_json(sent: bytes, named: Any) -> None:
+    assert jsonrpc.request_key(sent) == jsonrpc.id_key(named)
 
 
 async def test_m8_a_call_without_an_id_cannot_be_named(memory: MemoryCaller) -> None:
@@ -217,6 +228,46 @@ async def test_a_caller_that_hangs_up_cancels_its_call(http: HttpCaller) -> None
     start, done = records(http.audit)[-2:]
     assert (start["phase"], start["tool"], done["phase"], done["isError"]) == ("start", "hang", "done", True)
     assert start["id"] == done["id"]
+
+
+async def test_a_pipeline_that_grows_while_a_call_hangs_does_not_hide_the_end(http: HttpCaller) -> None:
+    client = Client(http)
+    await client.open()
+    before = len(records(http.audit))
+    hang = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hang"}}'
+    async with http.connection() as (_, writer):
+        writer.write(request("POST", client.headers(), hang))
+        await eventually(lambda: len(records(http.audit)) == before + 1)
+        for _ in range(20):  # past the moment at which the connection begins to be watched
+            await client.message("ping")
+            writer.write(request("POST", client.headers(), hang))
+            await asyncio.sleep(0.01)
+        writer.write(request("POST", client.headers(content_length="200000"), b" " * 100_000))
+        await writer.drain()
+    await eventually(lambda: len(records(http.audit)) == before + 2)
+
+
+async def test_a_pipeline_has_a_bound(http: HttpCaller) -> None:
+    client = Client(http)
+    await client.open()
+    hang = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hang"}}'
+    async with http.connection() as (reader, writer):
+        writer.write(request("POST", client.headers(), hang) * (MOST_PIPELINED + 2))
+        with suppress(ConnectionError):  # a reset is as good as an end
+            assert await reader.read() == b""
+    assert (await client.message("ping")).result == {}
+
+
+@pytest.mark.parametrize("name", [b"a: " + b"b" * 100, b"endless: "])
+async def test_a_head_has_a_bound(http: HttpCaller, name: bytes) -> None:
+    """Whether of many headers or of one; no token is needed to send it."""
+    async with http.connection() as (reader, writer):
+        writer.write(b"POST / HTTP/1.1\r\n")
+        piece = (name + b"\r\n") * 700 if len(name) > 20 else name + b"x" * 70_000
+        writer.write(piece)
+        reply = await read_reply(reader)
+        assert reply.error == (431, -32600, "request headers too large", None)
+        assert await reader.read() == b""
 
 
 async def test_a_caller_that_hangs_up_with_more_in_its_pipeline_cancels_too(http: HttpCaller) -> None:

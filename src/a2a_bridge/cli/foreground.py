@@ -91,7 +91,7 @@ def call_line(settled: Settled, clock: str) -> str:
     """One call as a log line, at a time of day."""
     client = settled.call.client or settled.call.session[:8]
     return (
-        f"{clock}  {settled.tool}  {settled.args[:120]}  {client}  "
+        f"{clock}  {settled.tool[:60]}  {settled.args[:120]}  {client}  "
         f"{duration(settled.seconds)} {_MARKS[settled.outcome]}"
     )
 

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TextIO, TypeVar
 
+from a2a_bridge.cli.visible import visible
+
 # Lines are written in batches, and a batch has an end: at thousands of calls a second the lines would cost
 # more than the calls, for nobody who could read them. The audit log has them all.
 BATCH_SECONDS = 0.1
@@ -54,7 +56,7 @@ class Printer(Generic[Item]):
         self._wake.clear()
         lines = []
         while self._items:
-            lines.append(self._line(self._items.popleft()))
+            lines.append(visible(self._line(self._items.popleft())))
         if not lines:
             return
         dropped = self._put - self._written - len(lines) - len(self._items)

@@ -9,6 +9,7 @@ import typer
 
 from a2a_bridge import config
 from a2a_bridge.audit import trail
+from a2a_bridge.cli.visible import visible
 
 POLL_SECONDS = 0.2
 
@@ -42,4 +43,4 @@ def audit(
 def _shown(entry: trail.Entry) -> str:
     when = entry.start or f"(start rotated away) {entry.done}"
     end = "never settled" if entry.done is None else "error" if entry.is_error else "ok"
-    return f"{when}  {end:<13}  {entry.tool}  {entry.args}  call {entry.id}  session {entry.sid[:8]}"
+    return visible(f"{when}  {end:<13}  {entry.tool}  {entry.args}  call {entry.id}  session {entry.sid[:8]}")

@@ -46,6 +46,7 @@ METHOD_NOT_ALLOWED = Reply(405, (*_EMPTY, (b"allow", b"POST, DELETE")))
 UNAUTHORIZED = _error(401, -32000, "unauthorized")
 FORBIDDEN_ORIGIN = _error(403, -32000, "forbidden origin")
 TOO_LARGE = _error(413, -32600, "request body too large", close=True)
+HEAD_TOO_LARGE = _error(431, -32600, "request headers too large", close=True)
 MALFORMED_HTTP = _error(400, -32600, "invalid request", close=True)
 ACCEPTED = Reply(202, _EMPTY)
 ENDED = Reply(204, (_JSON,))  # a 204 has no Content-Length

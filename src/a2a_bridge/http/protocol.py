@@ -1,4 +1,4 @@
-"""uvicorn's HTTP/1.1 protocol, with the five places in which ours differs."""
+"""uvicorn's HTTP/1.1 protocol, with the places in which ours differs."""
 
 import asyncio
 import re
@@ -6,7 +6,12 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from a2a_bridge.http.endpoint import MALFORMED_HTTP
+from a2a_bridge.http.endpoint import HEAD_TOO_LARGE, MALFORMED_HTTP, MOST_BODY_BYTES, Reply
+
+# The parser itself knows no bound of a request's head, and no token is needed to send one.
+MOST_HEAD_BYTES = 64 * 1024
+# Requests that wait on one connection behind the one that runs; their bodies share the bound of one.
+MOST_PIPELINED = 100
 
 # An offer of another protocol (Java's client offers h2c with its first request) makes the parser drop the body
 # and stop. We speak none, so the offer's name is spoilt, at equal length, before the parser sees it. JSON holds
@@ -16,10 +21,12 @@ _UPGRADE = re.compile(rb"(\r\nupgr)a(?=de[ \t]*:)", re.IGNORECASE)
 
 class Protocol(HttpToolsProtocol):
     """Never looks at the path (T2), refuses malformed HTTP in the contract's form (T5, T7), passes over offers
-    to upgrade, tells the request that runs when the connection is lost, and sends what one turn of the loop
-    has to send at its end."""
+    to upgrade, bounds a request's head and pipeline, tells the request that runs when the connection is lost,
+    and sends what one turn of the loop has to send at its end."""
 
     _answering: RequestResponseCycle | None = None
+    _in_head = False
+    _head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_AtTurnsEnd(transport, self.loop))  # type: ignore[arg-type]
@@ -37,14 +44,41 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(_UPGRADE.sub(rb"\1-", data) if b"pgrade" in data else data)
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
+                self._refuse(HEAD_TOO_LARGE)
+        if self.pipeline:
+            self._go_on_reading()
+
+    def _go_on_reading(self) -> None:
+        """uvicorn stops reading when requests wait behind the one that runs; but then its caller's hanging up
+        would not be seen. The queue has bounds of its own instead."""
+        waiting = sum(len(cycle.body) for cycle, _ in self.pipeline)
+        if len(self.pipeline) > MOST_PIPELINED or waiting > MOST_BODY_BYTES:
+            self.transport.abort()
+        else:
+            self.flow.resume_reading()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = True
+        self._head_bytes = 0
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        super().on_headers_complete()
 
     def on_url(self, url: bytes) -> None:
         self.url = b"/"
 
     def send_400_response(self, msg: str) -> None:
-        lines = [STATUS_LINE[MALFORMED_HTTP.status]]
-        lines += [b"%b: %b\r\n" % header for header in (*MALFORMED_HTTP.headers, (b"connection", b"close"))]
-        self.transport.write(b"".join([*lines, b"\r\n", MALFORMED_HTTP.body]))
+        self._refuse(MALFORMED_HTTP)
+
+    def _refuse(self, reply: Reply) -> None:
+        lines = [STATUS_LINE[reply.status]]
+        lines += [b"%b: %b\r\n" % header for header in (*reply.headers, (b"connection", b"close"))]
+        self.transport.write(b"".join([*lines, b"\r\n", reply.body]))
         self.transport.close()
 
 

@@ -80,10 +80,10 @@ def request_key(message_id: Id) -> object:
     `1` and `1.0` are one id, as are `"a"` and an escape of it; `1` and `"1"` are two.
     """
     try:
-        value = msgspec.json.decode(message_id)
+        return id_key(msgspec.json.decode(message_id))
     except (msgspec.DecodeError, RecursionError):
-        return bytes(message_id)
-    return id_key(value)
+        members = read_object(b'{"id":%b}' % message_id)  # what `parse` could read, this can
+        return id_key(members["id"].value) if members else None
 
 
 def id_key(value: object) -> object:

@@ -1,6 +1,5 @@
 """The tool `bash`: one command in a fresh shell."""
 
-import os
 import signal
 from typing import Annotated
 
@@ -27,7 +26,7 @@ class Bash(msgspec.Struct, forbid_unknown_fields=True):
 
 async def _bash(arguments: Bash, place: Place) -> Result:
     directory = place.path(arguments.cwd or ".")
-    if not await place.in_thread(lambda _: os.path.isdir(directory)):
+    if not await place.is_directory(directory):
         raise ToolError(f"cwd {str(directory)!r} is not a directory")
     if "\0" in arguments.command:
         raise ToolError("command holds a NUL character; no shell can take it")

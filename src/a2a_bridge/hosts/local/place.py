@@ -13,6 +13,8 @@ from a2a_bridge.hosts.local.guardian import Guardian
 
 # Reads that hang on a dead network disk hold a thread each; this many may, before other reads wait.
 MOST_THREADS = 64
+# Reading keeps a core busy, and each reader takes its turns from the event loop; few suffice.
+MOST_READERS = 4
 
 Value = TypeVar("Value")
 Stopped = Callable[[], bool]
@@ -33,6 +35,7 @@ class Place:
         self.directory = directory
         self.guardian = Guardian()
         self.threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="a2a-local")
+        self._readers = ThreadPoolExecutor(MOST_READERS, thread_name_prefix="a2a-local-read")
 
     def path(self, given: str) -> Path:
         """A path from a caller: `~` expands, a relative one starts at the host's directory. Raises ToolError."""
@@ -45,11 +48,15 @@ class Place:
         except RuntimeError:
             raise ToolError(f"path {given!r}: there is no such user's home directory") from None
 
+    async def is_directory(self, path: Path) -> bool:
+        """Looked up off the loop: a dead network disk may never answer."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, os.path.isdir, path)
+
     async def in_thread(self, work: Callable[[Stopped], Value]) -> Value:
         """Run blocking file work off the loop. `work` gets a function that turns true when nobody waits any more."""
         stopped = threading.Event()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self.threads, work, stopped.is_set)
+            return await asyncio.get_running_loop().run_in_executor(self._readers, work, stopped.is_set)
         finally:
             stopped.set()
 
@@ -59,4 +66,5 @@ class Place:
 
     def close(self) -> None:
         self.guardian.close()
-        self.threads.shutdown(wait=False, cancel_futures=True)
+        for pool in (self.threads, self._readers):
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -19,6 +19,7 @@ DEFAULT_LINES = 2000
 MOST_BYTES = 256 * 1024
 LONGEST_LINE = 16 * 1024
 _CUT = f" [line cut after {LONGEST_LINE} bytes]"
+SKIP_BYTES = 256 * 1024
 _SNIFFED = 8192
 
 
@@ -61,10 +62,10 @@ def _text(path: Path, file: BinaryIO, arguments: Read, stopped: Stopped) -> str:
         raise ToolError(f"{path}: a binary file of {status.st_size} bytes; read shows text only")
     file.seek(0)
     shown: list[str] = []
-    size = number = 0
-    for number, (line, cut) in enumerate(_lines(file, stopped), 1):
-        if number < arguments.offset:
-            continue
+    size = 0
+    number = _skip(file, arguments.offset - 1, stopped)
+    for line, cut in _lines(file, stopped) if number == arguments.offset - 1 else ():
+        number += 1
         if len(shown) == arguments.limit or size >= MOST_BYTES:
             return "\n".join([*shown, f"[more lines follow; continue with offset {number}]"])
         shown.append(f"{number:>6}\t{line.decode(errors='replace')}{_CUT if cut else ''}")
@@ -72,6 +73,25 @@ def _text(path: Path, file: BinaryIO, arguments: Read, stopped: Stopped) -> str:
     if not shown:
         return f"[empty file: {path}]" if number == 0 else f"[no line {arguments.offset}: the file has {number} lines]"
     return "\n".join(shown)
+
+
+def _skip(file: BinaryIO, lines: int, stopped: Stopped) -> int:
+    """Go past that many lines; how many there were. Counts in large pieces, for the event loop's sake too."""
+    passed, whole = 0, True
+    while passed < lines and not stopped():
+        piece = file.read(SKIP_BYTES)
+        if not piece:
+            return passed if whole else passed + 1
+        found = piece.count(b"\n")
+        if passed + found >= lines:
+            end = 0
+            for _ in range(lines - passed):
+                end = piece.index(b"\n", end) + 1
+            file.seek(end - len(piece), os.SEEK_CUR)
+            return lines
+        passed += found
+        whole = piece.endswith(b"\n")
+    return passed
 
 
 def _expect_regular(path: Path, mode: int) -> None:
