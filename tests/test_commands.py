@@ -176,6 +176,12 @@ def test_two_bridges_are_told_apart(tmp_path: Path) -> None:
         assert len(list((tmp_path / "a2a-bridge").iterdir())) == 1
 
 
+def test_rotating_a_file_names_the_bridges_that_keep_their_token(tmp_path: Path) -> None:
+    with served(tmp_path, settings={"token": TOKEN}) as bridge:
+        told = a2a(tmp_path, "rotate", "--config", str(bridge.config)).stdout
+        assert f"note: the bridge with pid {bridge.process.pid} shares this file and keeps its old token" in told
+
+
 def test_a_bridge_that_is_stopped_is_told(tmp_path: Path) -> None:
     with served(tmp_path, settings={"token": TOKEN}) as bridge:
         bridge.process.send_signal(signal.SIGSTOP)
@@ -228,7 +234,7 @@ def test_audit_pairs_across_both_files(tmp_path: Path) -> None:
     assert [(row.split("call ")[1].split()[0], row.split("  ")[1].strip()) for row in shown] == [
         ("gone", "ok"),
         ("one", "error"),
-        ("two", "never settled"),
+        ("two", "not settled"),
         ("three", "ok"),
     ]
     hung = a2a(tmp_path, "audit", "--hung").stdout.splitlines()

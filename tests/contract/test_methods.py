@@ -270,6 +270,31 @@ async def test_a_head_has_a_bound(http: HttpCaller, name: bytes) -> None:
         assert await reader.read() == b""
 
 
+@pytest.mark.parametrize(("length", "status"), [(60_000, 200), (66_000, 431)])
+@pytest.mark.parametrize("pieces", [1, 9])
+async def test_a_head_at_its_bound(http: HttpCaller, length: int, status: int, pieces: int) -> None:
+    client = Client(http)
+    await client.open()
+    data = request("POST", client.headers(x="y" * length), b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    async with http.connection() as (reader, writer):
+        size = len(data) // pieces + 1
+        with suppress(ConnectionError):
+            for at in range(0, len(data), size):
+                writer.write(data[at : at + size])
+                await writer.drain()
+        assert (await read_reply(reader)).status == status
+
+
+async def test_a_head_may_begin_in_a_piece_that_is_full_of_a_body(http: HttpCaller) -> None:
+    client = Client(http)
+    await client.open()
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"' + b" " * 150_000 + b"}"
+    data = request("POST", client.headers(), body) * 4
+    async with http.connection() as (reader, writer):
+        writer.write(data)
+        assert [(await read_reply(reader)).status for _ in range(4)] == [200] * 4
+
+
 async def test_a_caller_that_hangs_up_with_more_in_its_pipeline_cancels_too(http: HttpCaller) -> None:
     client = Client(http)
     await client.open()

@@ -68,7 +68,7 @@ def _object(text: str, arguments: list[str] | None) -> dict[str, Any]:
             return given
         reason = f"this is {text:.60}"
     except UnicodeEncodeError:
-        reason = "it holds half a character (a lone surrogate), which no JSON text can carry"
+        reason = "it holds half a character (a lone surrogate), which this command cannot send"
     except ValueError as error:
         reason = str(error)
     raise _UsageError(f'--json: expected a JSON object such as \'{{"path": "notes.txt"}}\'; {reason}')

@@ -50,7 +50,7 @@ def token(port: chosen.Port = None, pid: chosen.Pid = None, config_file: ConfigF
         return
     path = file(config_file)
     if not path.exists():
-        raise ConfigError(f"{path} does not exist yet; the first start makes it: a2a-bridge serve")
+        raise ConfigError(f"{path} does not exist yet; the first start makes it: a2a-bridge serve --config {path}")
     print(config.load(path).token)
 
 
@@ -60,11 +60,12 @@ def rotate(port: chosen.Port = None, pid: chosen.Pid = None, config_file: Config
     if found is not None:
         prefix = client.ask(found.socket, messages.ROTATE)
         print(f"rotated: token {prefix} counts at once on {found.status.url}")
-        _tell_of_others(found)
+        _tell_of_others(Path(found.status.config), found.status.pid)
         return
     path = file(config_file)
     config.load(path)  # a malformed file is refused, not overwritten
     print(f"rotated: token {token_prefix(config.rotate(path))} is in {path}; no running bridge was told")
+    _tell_of_others(path)
 
 
 def _running(port: int | None, pid: int | None, config_file: Path | None) -> client.Found | None:
@@ -79,9 +80,9 @@ def _running(port: int | None, pid: int | None, config_file: Path | None) -> cli
     return client.choose(there, port, pid)
 
 
-def _tell_of_others(rotated: client.Found) -> None:
+def _tell_of_others(path: Path, rotated: int | None = None) -> None:
     for other in client.survey(directory(os.environ)).found:
-        if other.status.pid != rotated.status.pid and other.status.config == rotated.status.config:
+        if other.status.pid != rotated and other.status.config == str(path):
             print(
                 f"note: the bridge with pid {other.status.pid} shares this file and keeps its old token "
                 "until it is restarted or rotated itself"

@@ -42,5 +42,5 @@ def audit(
 
 def _shown(entry: trail.Entry) -> str:
     when = entry.start or f"(start rotated away) {entry.done}"
-    end = "never settled" if entry.done is None else "error" if entry.is_error else "ok"
-    return visible(f"{when}  {end:<13}  {entry.tool}  {entry.args}  call {entry.id}  session {entry.sid[:8]}")
+    end = "not settled" if entry.done is None else "error" if entry.is_error else "ok"
+    return visible(f"{when}  {end:<11}  {entry.tool}  {entry.args}  call {entry.id}  session {entry.sid[:8]}")

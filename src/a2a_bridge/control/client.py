@@ -82,7 +82,7 @@ def choose(there: Survey, port: int | None, pid: int | None) -> Found:
             "; ".join(there.silent.values()) or "no bridge is running for this user; start one with: a2a-bridge serve"
         )
     choices = "".join(f"\n  --pid {one.status.pid}  {one.status.url}  ({one.status.host})" for one in there.found)
-    choices += "".join(f"\n  --pid {silent}  (does not answer)" for silent in there.silent)
+    choices += "".join(f"\n  --pid {silent}  (does not answer; its port is not known)" for silent in there.silent)
     if not fitting:
         meant = " and ".join(f"{name} {value}" for name, value in (("port", port), ("pid", pid)) if value is not None)
         raise ControlError(f"no bridge with {meant} is running; there is:{choices}")

@@ -26,7 +26,10 @@ class Protocol(HttpToolsProtocol):
 
     _answering: RequestResponseCycle | None = None
     _in_head = False
-    _head_bytes = 0
+    _began = False
+    _head_bytes = 0  # of the headers that are whole
+    _arrived = 0  # since the piece in which the head began
+    _refusal = MALFORMED_HTTP
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_AtTurnsEnd(transport, self.loop))  # type: ignore[arg-type]
@@ -43,10 +46,12 @@ class Protocol(HttpToolsProtocol):
             self._answering.message_event.set()
 
     def data_received(self, data: bytes) -> None:
+        self._began = False
         super().data_received(_UPGRADE.sub(rb"\1-", data) if b"pgrade" in data else data)
-        if self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > MOST_HEAD_BYTES and not self.transport.is_closing():
+        # Of a piece in which a head begins, most may belong to the request before it.
+        if self._in_head and not self._began:
+            self._arrived += len(data)
+            if self._arrived > MOST_HEAD_BYTES and not self.transport.is_closing():
                 self._refuse(HEAD_TOO_LARGE)
         if self.pipeline:
             self._go_on_reading()
@@ -62,8 +67,15 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head = True
-        self._head_bytes = 0
+        self._in_head = self._began = True
+        self._head_bytes = self._arrived = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes > MOST_HEAD_BYTES:
+            self._refusal = HEAD_TOO_LARGE
+            raise ValueError("the head is too large")  # the way out of the parser, to `send_400_response`
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -73,7 +85,7 @@ class Protocol(HttpToolsProtocol):
         self.url = b"/"
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(MALFORMED_HTTP)
+        self._refuse(self._refusal)
 
     def _refuse(self, reply: Reply) -> None:
         lines = [STATUS_LINE[reply.status]]
