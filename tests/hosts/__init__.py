@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +19,8 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
 }
 # For what another process does. Long, because it only ever passes when something is broken.
 DEADLINE = 20.0
+
+NOBODY = 65534
 
 Value = TypeVar("Value")
 
@@ -68,6 +70,18 @@ def told(result: Result) -> str:
     (content,) = result.content
     assert isinstance(content, Text)
     return content.text
+
+
+@contextlib.contextmanager
+def as_nobody() -> Iterator[None]:
+    """Without root's right to read everything. What pytest makes for root is then closed."""
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(was)
 
 
 def alive(pid: int) -> bool:

@@ -77,6 +77,14 @@ def test_no_character_is_cut(words: str, sizes: Pieces) -> None:
         check_characters(words.encode(), clipped(words.encode(), sizes), HEAD, TAIL)
 
 
+@pytest.mark.parametrize("character", CHARACTERS)
+def test_a_character_at_each_place(character: str) -> None:
+    with small():
+        for shift in range(HEAD + 1):
+            for words in ("a" * shift + character * 30, character * 30 + "a" * shift):
+                check_characters(words.encode(), clipped(words.encode(), [7]), HEAD, TAIL)
+
+
 @given(data=st.binary(max_size=80), sizes=pieces)
 def test_any_bytes(data: bytes, sizes: Pieces) -> None:
     with small():

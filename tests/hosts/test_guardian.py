@@ -190,6 +190,14 @@ def test_a_guardian_that_was_killed_is_replaced(here: Machine) -> None:
     all_gone(here.directory / "pids")
 
 
+def test_closing_needs_no_guardian(here: Machine) -> None:
+    said(here.bash(LINGERING))
+    os.kill(here.guardian(), signal.SIGKILL)
+    until(lambda: not alive(here.guardian()), "the guardian has ended")
+    here.run(here.host.close())
+    all_gone(here.directory / "pids")
+
+
 def test_a_guardian_that_dies_under_a_running_command(here: Machine) -> None:
     """The command and its answer do not suffer."""
 

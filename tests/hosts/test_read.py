@@ -1,12 +1,12 @@
 """The tool `read`: files in windows of numbered lines, directories as lists, and everything else refused in words."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local import read
-from a2a_bridge.hosts.local.read import DEFAULT_LINES, LONGEST_LINE, MOST_BYTES
-from tests.hosts import CALL, Machine, soon
+from a2a_bridge.hosts.local.read import DEFAULT_LINES, LONGEST_LINE, MOST_BYTES, SKIP_BYTES
+from tests.hosts import CALL, Machine, as_nobody, soon
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="left out: /proc is Linux's own")
-NOBODY = 65534
 
 
 @pytest.fixture
@@ -45,18 +44,6 @@ def refused(here: Machine, path: str | Path, **arguments: Any) -> str:
         here.read(path, **arguments)
     assert str(here.directory / path) in str(caught.value)
     return str(caught.value)
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    """Without root's right to read everything. What pytest makes for root is then closed."""
-    was = os.geteuid()
-    if was == 0:
-        os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(was)
 
 
 def window(shown: str) -> tuple[list[tuple[int, str]], int | None]:
@@ -131,9 +118,10 @@ def test_a_number_over_a_million_keeps_its_digits(here: Machine) -> None:
     ended=st.booleans(),
     limit=st.integers(1, 40),
     most=st.sampled_from([1, 30, 100, MOST_BYTES]),
+    skip=st.sampled_from([1, 2, 7, 50, SKIP_BYTES]),
 )
 def test_windows_put_together_are_the_file(
-    shared: Machine, lines: list[str], end: str, ended: bool, limit: int, most: int
+    shared: Machine, lines: list[str], end: str, ended: bool, limit: int, most: int, skip: int
 ) -> None:
     # An empty last line without an end is no line.
     content = end.join(lines) + (end if ended or not lines[-1] else "")
@@ -141,7 +129,10 @@ def test_windows_put_together_are_the_file(
     file.write_bytes(content.encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read, "MOST_BYTES", most)
+        patch.setattr(read, "SKIP_BYTES", skip)
         assert tiles(shared, file, limit=limit) == list(enumerate(lines, 1))
+        beyond = len(lines) + limit
+        assert shared.read(file, offset=beyond + 1) == f"[no line {beyond + 1}: the file has {len(lines)} lines]"
 
 
 def test_the_byte_cap_tells_where_to_go_on(here: Machine) -> None:
@@ -312,6 +303,29 @@ def test_a_fifo_is_not_opened(here: Machine) -> None:
         writer.join()
 
 
+def test_a_file_that_turns_into_a_fifo(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at it and its opening."""
+    path = here.directory / "f"
+    path.touch()
+    stat = os.stat
+
+    def look(given: Any, **options: Any) -> os.stat_result:
+        found = stat(given, **options)
+        if given == path:
+            path.unlink()
+            os.mkfifo(path)
+        return found
+
+    monkeypatch.setattr(os, "stat", look)
+    try:
+        with pytest.raises(ToolError, match="not a regular file but a FIFO"):
+            here.run(asyncio.wait_for(here.host.call("read", {"path": "f"}, CALL), 10))
+    finally:
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):  # nobody waits for a writer
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+
+
 def test_a_socket(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(here.directory)  # the path of a socket must be short
     with socket.socket(socket.AF_UNIX) as one:
@@ -418,23 +432,38 @@ def test_a_cancelled_read_stops_working(here: Machine, line: bytes) -> None:
         os.truncate(file, 0)  # ends the thread if nothing else did
 
 
-def test_reads_do_not_wait_for_one_another(here: Machine) -> None:
-    """While one read goes on, others are answered."""
+@pytest.mark.parametrize(
+    "count",
+    [
+        3,
+        4,
+    ],
+)
+def test_reads_do_not_wait_for_one_another(here: Machine, count: int) -> None:
+    """While some reads go on for ever, others are answered."""
     (here.directory / "f").write_text("quick")
     (here.directory / "huge").write_bytes(b"x" * 10_000)
     os.truncate(here.directory / "huge", 1 << 40)
 
     async def work() -> None:
-        slow = [asyncio.create_task(here.host.call("read", {"path": "huge"}, CALL)) for _ in range(3)]
+        slow = [asyncio.create_task(here.host.call("read", {"path": "huge"}, CALL)) for _ in range(count)]
         await asyncio.sleep(0)
-        async with asyncio.timeout(20):
-            await here.host.call("read", {"path": "f"}, CALL)
-        assert not any(task.done() for task in slow)
-        for task in slow:
-            task.cancel()
-        await asyncio.gather(*slow, return_exceptions=True)
+        try:
+            async with asyncio.timeout(5):
+                await here.host.call("read", {"path": "f"}, CALL)
+            assert not any(task.done() for task in slow)
+        finally:
+            for task in slow:
+                task.cancel()
+            await asyncio.gather(*slow, return_exceptions=True)
 
     try:
         here.run(work())
     finally:
         os.truncate(here.directory / "huge", 0)
+
+
+def test_after_the_end_the_host_is_gone(here: Machine) -> None:
+    here.run(here.host.close())
+    with pytest.raises(ToolError):
+        here.read(".")

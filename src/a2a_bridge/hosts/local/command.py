@@ -5,6 +5,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -59,10 +60,8 @@ async def run(
         try:
             if status is None:
                 place.guardian.kill(process.pid)
-                # In a thread, so that it is waited for to the end whatever becomes of this task.
-                reaped = asyncio.wrap_future(place.threads.submit(process.wait))
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.shield(reaped), REAP_SECONDS)
+                    await asyncio.wait_for(_waited(process), REAP_SECONDS)
         finally:
             output.drain()
             place.guardian.settle(process.pid)
@@ -78,7 +77,11 @@ async def _start(
     into the child, and a child that holds the guardian's pipe keeps the guardian waiting.)
     """
     guarded = place.guardian.enrolled([shell(), "-c", "--", command])
-    pipe = place.guardian.pipe()
+    try:
+        pipe = place.guardian.pipe()
+    except OSError as error:
+        os.close(writing)
+        raise ToolError(f"no command can be started: {error.strerror}") from None
 
     def start() -> subprocess.Popen[bytes]:
         try:
@@ -112,10 +115,11 @@ async def _start(
 
 async def _ended(process: subprocess.Popen[bytes]) -> int:
     """Its exit status, once it has ended (negative: by that signal)."""
-    if not hasattr(os, "pidfd_open"):  # macOS
-        return await asyncio.to_thread(process.wait)
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # macOS; an old kernel, or one behind a filter
+        return await _waited(process)
     loop = asyncio.get_running_loop()
-    descriptor = os.pidfd_open(process.pid)
     ended = asyncio.Event()
     loop.add_reader(descriptor, ended.set)
     try:
@@ -124,6 +128,24 @@ async def _ended(process: subprocess.Popen[bytes]) -> int:
         loop.remove_reader(descriptor)
         os.close(descriptor)
     return process.wait()
+
+
+async def _waited(process: subprocess.Popen[bytes]) -> int:
+    """The same by a thread of its own, which goes on whatever becomes of this task: any number may wait for long."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def tell(status: int) -> None:
+        if not ended.done():
+            ended.set_result(status)
+
+    def wait() -> None:
+        status = process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop has closed
+            loop.call_soon_threadsafe(tell, status)
+
+    threading.Thread(target=wait, name="a2a-local-wait", daemon=True).start()
+    return await ended
 
 
 class _Output:

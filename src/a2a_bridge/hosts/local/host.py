@@ -34,6 +34,8 @@ class LocalHost:
         return self._shown
 
     async def call(self, name: str, arguments: object, call: Call) -> Result:
+        if self._place.closed:
+            raise HostUnavailable("it has ended")
         tool = self._tools.get(name)
         if tool is None:
             raise UnknownTool(name)

@@ -14,7 +14,7 @@ from a2a_bridge.hosts.local.guardian import Guardian
 # Reads that hang on a dead network disk hold a thread each; this many may, before other reads wait.
 MOST_THREADS = 64
 # Reading keeps a core busy, and each reader takes its turns from the event loop; few suffice.
-MOST_READERS = 4
+MOST_READERS = 16
 
 Value = TypeVar("Value")
 Stopped = Callable[[], bool]
@@ -34,6 +34,7 @@ class Place:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.guardian = Guardian()
+        self.closed = False
         self.threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="a2a-local")
         self._readers = ThreadPoolExecutor(MOST_READERS, thread_name_prefix="a2a-local-read")
 
@@ -65,6 +66,7 @@ class Place:
         return {name: value for name, value in os.environ.items() if not name.startswith("A2A_BRIDGE_")}
 
     def close(self) -> None:
+        self.closed = True
         self.guardian.close()
         for pool in (self.threads, self._readers):
             pool.shutdown(wait=False, cancel_futures=True)

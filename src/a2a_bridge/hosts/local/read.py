@@ -106,8 +106,8 @@ def _lines(file: BinaryIO, stopped: Stopped) -> Iterator[tuple[bytes, bool]]:
         if len(whole) <= LONGEST_LINE:
             yield whole, False
             continue
-        while not line.endswith(b"\n") and line and not stopped():
-            line = file.readline(LONGEST_LINE)
+        if not line.endswith(b"\n"):
+            _skip(file, 1, stopped)
         yield whole_end(whole[:LONGEST_LINE]), True
 
 
