@@ -357,7 +357,6 @@ MALFORMED = [
     b"\r\n\r\nnonsense\r\n\r\n",
     b"POST\r\n\r\n",
     b"POST / HTTP/9.9\r\n\r\n",
-    b"NONSENSE / HTTP/1.1\r\nHost: x\r\n\r\n",
     b"POST / HTTP/1.1\r\nContent-Length: abc\r\n\r\n",
     b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
     b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import subprocess
+from contextlib import suppress
 
 import pytest
 
@@ -36,6 +37,13 @@ async def test_t2_odd_request_targets_are_served(http: HttpCaller, target: bytes
 @pytest.mark.parametrize("authorized", [True, False])
 async def test_t3_other_methods_are_405_with_an_empty_body(caller: Caller, method: str, authorized: bool) -> None:
     reply = await caller.send(method, {"authorization": f"Bearer {TOKEN}"} if authorized else {})
+    assert (reply.status, reply.body) == (405, b"")
+    assert reply.headers["allow"] == "POST, DELETE"
+
+
+@pytest.mark.parametrize("method", ["FOO", "NONSENSE", "M-SEARCH2", "post", "Delete"])
+async def test_t3_holds_for_methods_that_nobody_has_registered(http: HttpCaller, method: str) -> None:
+    reply = await http.send(method, {})
     assert (reply.status, reply.body) == (405, b"")
     assert reply.headers["allow"] == "POST, DELETE"
 
@@ -232,3 +240,27 @@ async def test_m10_a_bug_of_ours_is_500_too(memory: MemoryCaller, monkeypatch: p
 def test_order_table_names_every_check() -> None:
     assert {f"O{number}" for number in range(1, 8)} <= {word for name in ORDER for word in name.split()}
     assert json.loads(padded(100))
+
+
+@pytest.mark.parametrize("trailer", [b"a: " + b"b" * 995 + b"\r\n", b"x" * 1000], ids=["lines", "endless"])
+async def test_trailers_are_not_gathered(http: HttpCaller, trailer: bytes) -> None:
+    """Behind a chunked body, whether many lines or one that never ends; no token is needed to send it."""
+    before = resident_bytes(http.served.process.pid)
+    body = b"2\r\n{}\r\n0\r\n"
+    async with http.connection() as (_, writer):
+        with suppress(ConnectionError):
+            writer.write(request("POST", {"Transfer-Encoding": "chunked"}) + body + b"x: ")
+            for _ in range(500):
+                writer.write(trailer * 100)
+                await writer.drain()
+        assert (await http.send("GET", {})).status == 405
+        assert resident_bytes(http.served.process.pid) - before < 10 * 1024 * 1024
+
+
+async def test_a_trailer_does_not_pass_for_a_header(http: HttpCaller) -> None:
+    client = Client(http)
+    await client.open()
+    head = request("POST", client.headers(mcp_session_id=None, transfer_encoding="chunked"))
+    trailer = f"mcp-session-id: {client.session}".encode()
+    body = b"%x\r\n%b\r\n0\r\n%b\r\n\r\n" % (len(PING), PING, trailer)
+    assert (await http.raw(head + body)).error == (400, -32000, "missing mcp-session-id", 1)

@@ -2,16 +2,21 @@
 
 import asyncio
 import re
+import sys
 from typing import Any
 
+from httptools import HttpParserInvalidMethodError
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from a2a_bridge.http.endpoint import HEAD_TOO_LARGE, MALFORMED_HTTP, MOST_BODY_BYTES, Reply
+from a2a_bridge.http.endpoint import HEAD_TOO_LARGE, MALFORMED_HTTP, METHOD_NOT_ALLOWED, MOST_BODY_BYTES, Reply
 
 # The parser itself knows no bound of a request's head, and no token is needed to send one.
 MOST_HEAD_BYTES = 64 * 1024
 # Requests that wait on one connection behind the one that runs; their bodies share the bound of one.
 MOST_PIPELINED = 100
+
+# A request line that is well formed; the parser knows only the methods that are registered (T3).
+_REQUEST = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/1\.[01]\r?\n")
 
 # An offer of another protocol (Java's client offers h2c with its first request) makes the parser drop the body
 # and stop. We speak none, so the offer's name is spoilt, at equal length, before the parser sees it. JSON holds
@@ -26,9 +31,10 @@ class Protocol(HttpToolsProtocol):
 
     _answering: RequestResponseCycle | None = None
     _in_head = False
-    _began = False
-    _head_bytes = 0  # of the headers that are whole
-    _arrived = 0  # since the piece in which the head began
+    _head_bytes = 0
+    _progress = False  # whether the parser has told anything of the piece at hand
+    _held_back = 0
+    _piece = b""
     _refusal = MALFORMED_HTTP
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -46,13 +52,16 @@ class Protocol(HttpToolsProtocol):
             self._answering.message_event.set()
 
     def data_received(self, data: bytes) -> None:
-        self._began = False
+        self._piece = data
+        self._progress = False
         super().data_received(_UPGRADE.sub(rb"\1-", data) if b"pgrade" in data else data)
-        # Of a piece in which a head begins, most may belong to the request before it.
-        if self._in_head and not self._began:
-            self._arrived += len(data)
-            if self._arrived > MOST_HEAD_BYTES and not self.transport.is_closing():
-                self._refuse(HEAD_TOO_LARGE)
+        # What the parser holds back until its line is whole: a header, or a trailer behind a chunked body.
+        if not self._progress:
+            self._held_back += len(data)
+        else:
+            self._held_back = len(data) - data.rfind(b"\n") - 1 if self._in_head else 0
+        if self._held_back > MOST_HEAD_BYTES and not self.transport.is_closing():
+            self._refuse(HEAD_TOO_LARGE)
         if self.pipeline:
             self._go_on_reading()
 
@@ -67,10 +76,13 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head = self._began = True
-        self._head_bytes = self._arrived = 0
+        self._progress = self._in_head = True
+        self._head_bytes = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._progress = True
+        if not self._in_head:
+            return  # a trailer: it must not pass for a header
         super().on_header(name, value)
         self._head_bytes += len(name) + len(value)
         if self._head_bytes > MOST_HEAD_BYTES:
@@ -78,16 +90,25 @@ class Protocol(HttpToolsProtocol):
             raise ValueError("the head is too large")  # the way out of the parser, to `send_400_response`
 
     def on_headers_complete(self) -> None:
+        self._progress = True
         self._in_head = False
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._progress = True
+        super().on_body(body)
 
     def on_url(self, url: bytes) -> None:
         self.url = b"/"
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(self._refusal)
+        unknown_method = isinstance(sys.exc_info()[1], HttpParserInvalidMethodError) and _REQUEST.match(self._piece)
+        self._refuse(METHOD_NOT_ALLOWED if unknown_method else self._refusal)
 
     def _refuse(self, reply: Reply) -> None:
+        if self.cycle is not None and not self._in_head and self.cycle.response_started:
+            self.transport.abort()  # that request has its answer
+            return
         lines = [STATUS_LINE[reply.status]]
         lines += [b"%b: %b\r\n" % header for header in (*reply.headers, (b"connection", b"close"))]
         self.transport.write(b"".join([*lines, b"\r\n", reply.body]))
