@@ -105,6 +105,19 @@ def test_serve_says_where_on_a_terminal_of_another_encoding(tmp_path: Path) -> N
         assert one.url.startswith("http://")
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_serve_without_standard_streams(tmp_path: Path, closed: str) -> None:
+    """As some supervisors start a service: what is opened first must not become its stdout."""
+    env = environment(tmp_path)
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "a2a_bridge", "serve", "--plain"]
+    with subprocess.Popen(command, env=env, cwd=tmp_path) as process:
+        until((tmp_path / "a2a-bridge" / f"{process.pid}.sock").exists)
+        answer = a2a(tmp_path, "call", "bash", "command=echo fine")
+        process.terminate()
+        assert process.wait(20) == 0
+    assert answer.stdout.strip() == "fine"
+
+
 def test_serve_warns_on_stderr(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

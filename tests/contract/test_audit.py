@@ -191,6 +191,19 @@ def test_l3_a_file_that_is_full_already_is_rotated(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_l3_a_log_that_cannot_be_rotated_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    (tmp_path / "audit.log.1" / "in the way").mkdir(parents=True)
+    reports: list[str] = []
+    journal = Journal(path, reports.append)
+    write(journal, 6000)
+    journal.close()
+    assert len(records(path)) == 6000
+    assert journal.failed == 0
+    assert len(reports) == 1
+    assert f"audit log {path}: it cannot be rotated and goes on growing" in reports[0]
+
+
 def _writer(path: Path, name: str, times: int, ready: Any, clock: Callable[[], float]) -> None:
     journal = Journal(path, sys.exit, clock=clock)
     ready.wait()

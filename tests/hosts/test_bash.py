@@ -22,10 +22,13 @@ from a2a_bridge.tool import Result
 from tests.hosts import CALL, LOOPS, Machine, alive, all_gone, as_nobody, pids, said, soon, told, until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="left out: /proc is Linux's own")
-# A shell, its child, a child of its child, and one in the background; each writes its id. Then it goes on for long.
+# A shell, its child, a child of its child, one in the background, and two that leave its process group (`timeout`
+# and job control do so); each writes its id. Then it goes on for long.
 FAMILY = """
 echo $$ >> pids
 sleep 600 & echo $! >> pids
+timeout 7000 sleep 600 & echo $! >> pids
+set -m; sleep 600 & echo $! >> pids; set +m
 bash -c 'trap "" TERM HUP INT; echo $$ >> pids; sleep 600 & echo $! >> pids; echo ready >> ready; wait; wait'
 """
 
@@ -386,8 +389,8 @@ def test_the_timeout_ends_the_whole_group(here: Machine) -> None:
     start = time.monotonic()
     shown = failed(here.bash(f"echo before\n{FAMILY}", timeout=1.5))
     assert 1.5 <= time.monotonic() - start < 5
-    assert shown == "before\n[timed out after 1.5 s; the command and its process group were killed]"
-    assert len(pids(here.directory / "pids")) == 4
+    assert shown == "before\n[timed out after 1.5 s; the command and its processes were killed]"
+    assert len(pids(here.directory / "pids")) == 6
     all_gone(here.directory / "pids")
 
 
@@ -400,7 +403,7 @@ def test_a_cancel_ends_the_whole_group_within_half_a_second(here: Machine) -> No
         running = asyncio.create_task(here.host.call("bash", {"command": FAMILY}, CALL))
         await soon((here.directory / "ready").exists, "all of the family run")
         family = pids(here.directory / "pids")
-        assert len(family) == 4
+        assert len(family) == 6
         assert all(map(alive, family))
         start = time.monotonic()
         running.cancel()

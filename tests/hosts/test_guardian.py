@@ -20,6 +20,7 @@ RUNNING = {
     "a command": "echo $$ >> pids; sleep 600; :",
     "an exec": "echo $$ >> pids; exec sleep 600",
     "a family": "echo $$ >> pids; bash -c 'echo $$ >> pids; sleep 600 & echo $! >> pids; wait; :'; :",
+    "its own groups": "echo $$ >> pids; set -m; sleep 60 & echo $! >> pids; timeout 9 sleep 60 & echo $! >> pids; wait",
     "deaf to signals": "trap '' TERM HUP INT PIPE; echo $$ >> pids; sleep 600; :",
     "a pipeline": "echo $$ >> pids; yes | cat > /dev/null",
     "stopped": "echo $$ >> pids; kill -STOP $$",
@@ -50,8 +51,10 @@ def guardian() -> Iterator[Guardian]:
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     """A process group that nobody has told the guardian of."""
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
-        yield process
-        process.kill()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @contextmanager
@@ -198,6 +201,15 @@ def test_closing_needs_no_guardian(here: Machine) -> None:
     all_gone(here.directory / "pids")
 
 
+def test_closing_does_not_wait_for_a_guardian_that_is_stopped(here: Machine) -> None:
+    said(here.bash(LINGERING))
+    guardian = here.guardian()
+    os.kill(guardian, signal.SIGSTOP)
+    here.run(here.host.close())
+    assert not alive(guardian)
+    all_gone(here.directory / "pids")
+
+
 def test_a_guardian_that_dies_under_a_running_command(here: Machine) -> None:
     """The command and its answer do not suffer."""
 
@@ -294,6 +306,7 @@ def test_a_long_list(guardian: Guardian) -> None:
     """Thousands of commands later it still knows the first."""
     with sleeper() as one, sleeper() as two:
         pipe = guardian.pipe()
+        os.set_blocking(pipe, True)
         os.write(pipe, f"+ {one.pid}\n".encode())
         for number in range(90_000_000, 90_003_000):
             os.write(pipe, f"+ {number}\n- {number}\n".encode())

@@ -76,6 +76,7 @@ class Journal:
         self._checked = 0.0
         self._encode = msgspec.json.Encoder().encode_into
         self._line = bytearray()
+        self._stuck = False
         self._millisecond = -1
         self._shown = ""
 
@@ -120,12 +121,22 @@ class Journal:
         if self._file is not None:
             self._checked = self._clock()
             if self._file.is_at(self.path) and (
-                self._file.size + len(self._line) <= ROTATE_BYTES or not self._file.rotate(self.path)
+                self._file.size + len(self._line) <= ROTATE_BYTES or not self._rotated(self._file)
             ):
                 return self._file
             self.close()
         self._file = _LogFile.open(self.path)
         return self._file
+
+    def _rotated(self, file: "_LogFile") -> bool:
+        """Whether it was moved away. A log that cannot be rotated grows: no record is lost for that (L3)."""
+        try:
+            return file.rotate(self.path)
+        except OSError as error:
+            if not self._stuck:
+                self._stuck = True
+                self._report(f"audit log {self.path}: it cannot be rotated and goes on growing: {_words(error)}")
+            return False
 
 
 class _LogFile:

@@ -48,6 +48,7 @@ app.command()(trail.audit)
 
 def main() -> NoReturn:
     """Run the command in `sys.argv` and exit: 0, 1 for a failure, 2 for wrong usage."""
+    _open_standard_streams()
     # What the terminal's encoding cannot say is shown as an escape; it must not end the command.
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -69,6 +70,15 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_standard_streams() -> None:
+    """Where a standard descriptor is closed (`>&-`), nothing else may take its number, and nobody writes to None."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _say(message: str, code: int) -> int:

@@ -42,7 +42,7 @@ def _told(ended: Ended, arguments: Bash) -> Result:
     if ended.status == 0:
         return Result((Text(ended.output),))
     if ended.status is None:
-        end = f"timed out after {arguments.timeout:g} s; the command and its process group were killed"
+        end = f"timed out after {arguments.timeout:g} s; the command and its processes were killed"
     elif ended.status < 0:
         end = f"killed by {_signal_name(-ended.status)}"
     else:

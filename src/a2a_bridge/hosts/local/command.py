@@ -13,6 +13,7 @@ from pathlib import Path
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.clip import Clip
 from a2a_bridge.hosts.local.place import Place
+from a2a_bridge.hosts.local.session import end
 
 READ_BYTES = 64 * 1024
 # What a background process floods into the pipe after its command has ended must not keep the call open.
@@ -37,8 +38,8 @@ class Ended:
 async def run(
     place: Place, command: str, directory: Path, environment: Mapping[str, str], timeout: float | None
 ) -> Ended:
-    """Run the command in a fresh shell and process group; after `timeout` seconds, a cancel or any other
-    end of this call, the whole group is killed. It waits for the command, not for who inherits its output.
+    """Run the command in a fresh shell and session; after `timeout` seconds, a cancel or any other
+    end of this call, the whole session is killed. It waits for the command, not for who inherits its output.
 
     Raises ToolError when the shell cannot be started.
     """
@@ -59,7 +60,7 @@ async def run(
     finally:
         try:
             if status is None:
-                place.guardian.kill(process.pid)
+                end(process.pid)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(_waited(process), REAP_SECONDS)
         finally:
@@ -99,7 +100,7 @@ async def _start(
 
     def started_for_nobody(done: "Future[subprocess.Popen[bytes]]") -> None:
         if done.exception() is None:
-            place.guardian.kill(done.result().pid)
+            end(done.result().pid)
             done.result().wait()
 
     starting = place.threads.submit(start)

@@ -1,27 +1,37 @@
 """The guardian: a shell of a few lines that outlives the bridge just long enough to end what it started.
 
-Each command tells the guardian its process group before it begins. The guardian reads from a pipe whose
+Each command tells the guardian its session before it begins. The guardian reads from a pipe whose
 writing end the bridge holds; when the bridge is gone, however it went, the pipe ends and the guardian
-kills every group that has not been struck off its list.
+kills every session that has not been struck off its list (without /proc, as on macOS: its first group).
 """
 
 import contextlib
 import os
-import signal
 import subprocess
 from collections.abc import Sequence
 
+from a2a_bridge.hosts.local.session import end, members
+
 _GUARD = """
 trap '' HUP INT TERM
-groups=' '
-while read -r word group; do
+sessions=' '
+while read -r word session; do
   case $word in
-    +) groups="$groups$group " ;;
-    -) case $groups in *" $group "*) groups="${groups%% $group *} ${groups#* $group }" ;; esac ;;
+    +) sessions="$sessions$session " ;;
+    -) case $sessions in *" $session "*) sessions="${sessions%% $session *} ${sessions#* $session }" ;; esac ;;
   esac
 done
-for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
+for round in 1 2 3; do
+  for session in $sessions; do kill -s KILL -- "-$session"; done
+  for stat in /proc/[0-9]*/stat; do
+    { read -r line <"$stat"; } || continue
+    set -- ${line##*) }
+    case $sessions in *" $4 "*) process=${stat#/proc/}; kill -s KILL "${process%/stat}" ;; esac
+  done
+done
 """
+# How long the guardian gets for its last round. It needs milliseconds, unless somebody has stopped it.
+RELEASE_SECONDS = 2.0
 # The command's own first act, so that no moment lies between its birth and its being known: fd 0 is the
 # guardian's pipe until the command takes over.
 _ENROL = 'echo "+ $$" >&0 && exec "$@" </dev/null'
@@ -33,7 +43,7 @@ class Guardian:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe = -1
-        self._groups: set[int] = set()
+        self._sessions: set[int] = set()
         self._lingering: set[int] = set()
 
     def enrolled(self, command: Sequence[str]) -> list[str]:
@@ -45,6 +55,7 @@ class Guardian:
         if self._process is None or self._process.poll() is not None:
             self._release()
             reading, self._pipe = os.pipe()
+            os.set_blocking(self._pipe, False)  # a guardian that is stopped reads nothing; we go on
             try:
                 self._process = subprocess.Popen(
                     ["/bin/sh", "-c", _GUARD],
@@ -56,32 +67,27 @@ class Guardian:
                 )
             finally:
                 os.close(reading)
-            for group in self._groups:
-                self._tell(f"+ {group}")
+            for session in self._sessions:
+                self._tell(f"+ {session}")
         return self._pipe
 
-    def keep(self, group: int) -> None:
-        """Remember a group that was started."""
-        self._groups.add(group)
+    def keep(self, session: int) -> None:
+        """Remember a session that was started."""
+        self._sessions.add(session)
 
-    def settle(self, group: int) -> None:
-        """The group's command has ended; strike it off, or later, when others of the group still live."""
-        self._lingering.add(group)
-        for ended in [lingering for lingering in self._lingering if not _alive(lingering)]:
+    def settle(self, session: int) -> None:
+        """The session's command has ended; strike it off, or later, when others of the session still live."""
+        self._lingering.add(session)
+        for ended in self._lingering - members(self._lingering).keys():
             self._lingering.discard(ended)
-            self._groups.discard(ended)
+            self._sessions.discard(ended)
             self._tell(f"- {ended}")
-
-    def kill(self, group: int) -> None:
-        """End every process of the group, now."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
 
     def close(self) -> None:
         """End everything that was started and is still there, then the guardian itself."""
-        for group in self._groups:
-            self.kill(group)
-        self._groups.clear()
+        for session in self._sessions:
+            end(session)
+        self._sessions.clear()
         self._lingering.clear()
         self._release()
 
@@ -90,20 +96,14 @@ class Guardian:
             os.close(self._pipe)
             self._pipe = -1
         if self._process is not None:
-            self._process.wait()
+            try:
+                self._process.wait(RELEASE_SECONDS)
+            except subprocess.TimeoutExpired:  # somebody has stopped it
+                self._process.kill()
+                self._process.wait()
             self._process = None
 
     def _tell(self, line: str) -> None:
         if self._pipe >= 0:
             with contextlib.suppress(OSError):  # it has died; the next `pipe` starts another
                 os.write(self._pipe, f"{line}\n".encode())
-
-
-def _alive(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
