@@ -22,6 +22,7 @@ from a2a_bridge.exposure import MCP_PREFIX, Exposure
 from a2a_bridge.http.app import App
 from a2a_bridge.http.endpoint import Endpoint
 from a2a_bridge.http.serve import Listener, listen, serving
+from a2a_bridge.peer import Handler
 from a2a_bridge.sessions import Sessions
 from a2a_bridge.tool import Host
 from a2a_bridge.wire.mcp import SERVER_VERSION
@@ -59,6 +60,15 @@ class Live:
     @property
     def auth(self) -> Auth:
         return self._auth
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """What may be asked from outside of HTTP: by the control socket, or by a host's own human."""
+        return {messages.STATUS: self.status, messages.TOKEN: self.token, messages.ROTATE: self.rotate}
 
     async def status(self, _: object) -> messages.Status:
         return messages.Status(
@@ -117,9 +127,8 @@ async def bridging(
         live = Live(config, listener, bridge, sessions, journal)
         endpoint = Endpoint(live.auth, Origins(config.allowed_origins), sessions, bridge, report)
         app = App(endpoint, cancel_on_disconnect=config.on_disconnect == "cancel")
-        handlers = {messages.STATUS: live.status, messages.TOKEN: live.token, messages.ROTATE: live.rotate}
         try:
-            await stack.enter_async_context(server.listening(own_socket(places.control), handlers, report))
+            await stack.enter_async_context(server.listening(own_socket(places.control), live.handlers, report))
         except ControlError as error:
             live.warnings.append(f"{error}; this bridge serves, but commands cannot reach it")
         await stack.enter_async_context(serving(app, listener, lambda: bridge.stop(grace)))
@@ -129,6 +138,8 @@ async def bridging(
 async def _idle_denials(config: Config, host: Host) -> list[str]:
     """Denied names that the host does not have: a misspelt one would leave its tool exposed, and say nothing.
     The tools of other MCP servers may come later, so their names are not judged."""
+    if not config.deny:
+        return []
     names = [tool.name for tool in await host.tools()]
     return [
         f"deny: this host has no tool {name!r}; it has {', '.join(names)}"

@@ -16,7 +16,7 @@ import msgspec
 from a2a_bridge.audit.redaction import shown_arguments
 from a2a_bridge.errors import ToolError, UnknownTool, described
 from a2a_bridge.exposure import Exposure
-from a2a_bridge.tool import Call, Host, Result, Tool, failure
+from a2a_bridge.tool import Call, Host, Result, Tool, Withdrawn, failure
 
 CANCELLED_BY_CALLER = "cancelled by the caller"
 STOPPING = "cancelled: the bridge is shutting down"
@@ -112,9 +112,10 @@ class Bridge:
         self._running[call.id] = running
         try:
             result = await self._run(call, name, arguments)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancelled:
             if not running.reason:
-                self._settle(running, is_error=True, outcome=Outcome.ABANDONED)
+                if not isinstance(cancelled, Withdrawn):  # of which nothing ran and nobody hears: no `done` (L5)
+                    self._settle(running, is_error=True, outcome=Outcome.ABANDONED)
                 raise
             result = failure(running.reason)
         finally:

@@ -8,6 +8,7 @@ BridgeError
 │   ├── UnknownTool    … the same words for a denied name and for one that does not exist
 │   └── HostUnavailable
 ├── ConfigError        a command ends with exit code 1; names the file, the field and what is expected
+├── InstallError       a command ends with exit code 1; names the file and what to do with it
 ├── StartError         a command ends with exit code 1; the bridge cannot serve
 ├── ControlError       a command ends with exit code 1; no bridge, several, or one that does not answer
 └── PeerError          the other end of a JSON-RPC link answered with an error, or is gone
@@ -65,6 +66,10 @@ class HostUnavailable(ToolError):
 
 class ConfigError(BridgeError):
     """The configuration cannot be used (C3)."""
+
+
+class InstallError(BridgeError):
+    """The extension cannot be put into omp's directory, or taken out of it."""
 
 
 class StartError(BridgeError):

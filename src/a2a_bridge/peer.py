@@ -4,6 +4,7 @@ The control socket and the link to a host process speak through it. It knows nei
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import Any, Protocol
@@ -12,6 +13,7 @@ import msgspec
 
 from a2a_bridge.errors import BridgeError, PeerError, described
 from a2a_bridge.wire.framing import Lines
+from a2a_bridge.wire.jsontext import read_object
 
 # Several times the largest result a host should send; a peer that sends more is broken.
 LONGEST_LINE = 256 * 1024 * 1024
@@ -106,8 +108,8 @@ class Peer:
 
     def _take(self, line: bytes) -> None:
         try:
-            message = msgspec.json.decode(line, type=_Line)
-        except (msgspec.DecodeError, RecursionError) as error:
+            message = _message(line)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             self._report(f"a line that is no JSON-RPC message was dropped ({error})")
             return
         if message.method is not None:
@@ -140,8 +142,27 @@ class Peer:
             self._send({"jsonrpc": "2.0", "id": number, **outcome})
 
     def _send(self, message: dict[str, object]) -> None:
-        self._writer.write(msgspec.json.encode(message) + b"\n")
+        self._writer.write(_text(message) + b"\n")
         if self._writer.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
             self._report("a link was cut: its other end asks and does not read")
             self._gone = "the link was cut"
             self._writer.transport.abort()
+
+
+def _message(line: bytes) -> _Line:
+    """Legal JSON that the fast decoder refuses (half a surrogate pair, from a file's name) is a message too, or a
+    request would never be answered. Raises DecodeError, ValueError or RecursionError."""
+    try:
+        return msgspec.json.decode(line, type=_Line)
+    except msgspec.DecodeError:
+        members = read_object(line)
+        if members is None:
+            raise
+        return msgspec.convert({name: member.value for name, member in members.items()}, _Line)
+
+
+def _text(message: dict[str, object]) -> bytes:
+    try:
+        return msgspec.json.encode(message)
+    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 has no bytes for
+        return json.dumps(message, separators=(",", ":"), default=msgspec.to_builtins).encode()

@@ -4,6 +4,7 @@ Nothing here knows HTTP, MCP sessions, tokens or the disk. The structs encode to
 objects of the wire contract (rules M3 and M4), so no room translates them.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -48,6 +49,11 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     id: str
     session: str
     client: str = ""
+
+
+class Withdrawn(asyncio.CancelledError):
+    """What a host's `call` ends with, in place of CancelledError, when it is cancelled before anything of it ran:
+    a person had not yet said that it may."""
 
 
 class Host(Protocol):

@@ -26,9 +26,15 @@ def status(
     if json:
         print(msgspec.json.encode(found).decode())
         return
+    for line in status_lines(found):
+        print(line)
+
+
+def status_lines(found: messages.Status) -> list[str]:
+    """How a bridge is, for a person."""
     uptime = timedelta(seconds=int(found.uptime))
     failed = f"{found.audit_failed} writes FAILED" if found.audit_failed else "ok"
-    for name, value in (
+    rows = (
         ("url", found.url),
         ("host", found.host),
         ("token", found.token_prefix),
@@ -38,8 +44,8 @@ def status(
         ("calls", f"{found.calls} in flight"),
         ("audit", f"{found.audit}  ({failed})"),
         ("config", found.config),
-    ):
-        print(f"{name:<9} {value}")
+    )
+    return [f"{name:<9} {value}" for name, value in rows]
 
 
 def token(port: chosen.Port = None, pid: chosen.Pid = None, config_file: ConfigFile = None) -> None:

@@ -7,9 +7,11 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Coroutine
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from a2a_bridge.assemble import Places, bridging
 from a2a_bridge.bridge import Outcome, Settled
@@ -40,8 +42,7 @@ def serve_host(config: Config, host: Host) -> None:
     out = Printer[Settled | str](sys.stdout, _out_line)
     err = Printer[str](sys.stderr, str)
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop else None) as runner:
-            runner.run(_serve(config, host, out, err))
+        run(_serve(config, host, out, err))
     finally:
         out.close()
         err.close()
@@ -49,8 +50,14 @@ def serve_host(config: Config, host: Host) -> None:
     os._exit(0)
 
 
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a bridge's event loop to its end."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop else None) as runner:
+        runner.run(work)
+
+
 async def _serve(config: Config, host: Host, out: Printer[Settled | str], err: Printer[str]) -> None:
-    stop = _stop_on_signals()
+    stop = stop_on_signals()
     places = Places(audit_path(os.environ), directory(os.environ))
 
     def report(line: str) -> None:
@@ -65,7 +72,8 @@ async def _serve(config: Config, host: Host, out: Printer[Settled | str], err: P
         await stop.wait()
 
 
-def _stop_on_signals() -> asyncio.Event:
+def stop_on_signals() -> asyncio.Event:
+    """Set by the first signal; the second ends the process at once."""
     stop = asyncio.Event()
 
     def received(number: signal.Signals) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from a2a_bridge.cli import call, control, entries, serve, trail
+from a2a_bridge.cli import call, control, entries, omp, serve, trail
 from a2a_bridge.errors import BridgeError
 from a2a_bridge.wire.mcp import SERVER_VERSION
 
@@ -44,6 +44,7 @@ app.command(name="mcp-json")(entries.mcp_json)
 app.command()(call.tools)
 app.command()(call.call)
 app.command()(trail.audit)
+app.add_typer(omp.app)
 
 
 def main() -> NoReturn:

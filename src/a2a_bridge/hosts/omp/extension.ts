@@ -1,0 +1,512 @@
+// The omp end of the A2A bridge: starts the bridge as a child of the process's Main session, and runs that session's
+// tools when the bridge asks. What can be decided in Python is decided there; nothing here may take omp down.
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import type { ExtensionAPI, ExtensionContext } from "@oh-my-pi/pi-coding-agent";
+
+// How to start the bridge. `a2a-bridge omp install` writes the very installation that it belongs to.
+const COMMAND: string[] = ["a2a-bridge"];
+// The version of the messages of the link; the bridge compares.
+const LINK_VERSION = 1;
+const WRITTEN_FOR = "omp 18.2";
+
+const MOST_UNREAD_BYTES = 64 * 1024 * 1024;
+const MOST_LINE_CHARACTERS = 256 * 1024 * 1024;
+const MOST_STDERR_CHARACTERS = 2000;
+const ANSWER_MS = 5_000;
+const END_MS = 1_500;
+const BACKOFF_MS = [500, 1_000, 2_000, 5_000, 10_000];
+const STEADY_MS = 60_000;
+
+const UNKNOWN_TOOL = -32602;
+const NO_METHOD = -32601;
+const BROKEN = -32603;
+const WITHDRAWN = -32800;
+
+type Json = Record<string, any>;
+type Level = "info" | "warning" | "error";
+type Block = Json & { type: string };
+type Outcome = { content: Block[]; isError: boolean };
+
+class Refusal extends Error {
+	constructor(readonly code: number, message: string) {
+		super(message);
+	}
+}
+
+/** A remote call that runs. `asking` is how many approvals of it wait for the human. */
+interface Running {
+	what: string;
+	client: string;
+	stop: AbortController;
+	asking: number;
+	withdraw: () => void;
+}
+
+const text = (error: unknown) => (error instanceof Error ? error.message : String(error));
+const failure = (message: string): Outcome => ({ content: [{ type: "text", text: message }], isError: true });
+
+/** What a person can read in a line: control and direction characters as escapes, and not too long. */
+function readable(value: unknown, most = 300): string {
+	const whole = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+	const cut = whole.length > most ? `${whole.slice(0, most)}… (${whole.length} characters)` : whole;
+	return cut.replace(
+		/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
+		found => `\\u{${found.charCodeAt(0).toString(16)}}`,
+	);
+}
+
+/** The tools of omp's Main session, and running one of them. */
+class Hands {
+	readonly running = new Map<string, Running>();
+	#wireSchema: (tool: any) => Json = () => ({});
+	#validate: (tool: any, call: Json) => unknown = () => ({});
+
+	constructor(
+		readonly pi: ExtensionAPI,
+		readonly ctx: ExtensionContext,
+	) {}
+
+	get #session(): any {
+		return mainSession(this.pi);
+	}
+
+	/** Find all that is used of omp. Throws with what is missing. */
+	async prepare(): Promise<void> {
+		const missing: string[] = [];
+		try {
+			this.#wireSchema = (await import("@oh-my-pi/pi-ai/utils/schema")).toolWireSchema as any;
+			this.#validate = (await import("@oh-my-pi/pi-ai/utils/validation")).validateToolArguments as any;
+		} catch (error) {
+			missing.push(readable(text(error)));
+		}
+		const used: Json = {
+			toolWireSchema: this.#wireSchema,
+			validateToolArguments: this.#validate,
+			"pi.getAllTools": this.pi.getAllTools,
+			"pi.getActiveTools": this.pi.getActiveTools,
+			"session.getToolByName": this.#session?.getToolByName,
+			"ui.notify": this.ctx.ui?.notify,
+			"ui.setStatus": this.ctx.ui?.setStatus,
+			"ui.setWidget": this.ctx.ui?.setWidget,
+		};
+		const jobs = this.#session?.asyncJobManager;
+		for (const name of ["watchJobs", "unwatchJobs", "acknowledgeDeliveries", "consumeJobResults", "getAllJobs", "cancel"])
+			if (jobs) used[`asyncJobManager.${name}`] = jobs[name];
+		for (const [name, value] of Object.entries(used)) if (typeof value !== "function") missing.push(name);
+		if (missing.length > 0)
+			throw new Error(`this omp (${version(this.pi)}) lacks ${missing.join(", ")}; the bridge was written for ${WRITTEN_FOR}`);
+	}
+
+	list(): Json {
+		const tools = [];
+		for (const info of this.pi.getAllTools()) {
+			if (this.#find(info.name) === undefined) continue;
+			const { name, description } = info;
+			tools.push({ name, description: description ?? "", inputSchema: this.#wireSchema(info) });
+		}
+		return { tools };
+	}
+
+	/** The tool of exactly that name: omp knows aliases (`xd://bash`), the contract does not (M6). A tool that an MCP
+	 * server has from another one (`mcp__…` is its own name there) stays out, or two bridges that lend to each other
+	 * would each offer the other's offer of the other's offer. */
+	#find(name: string): any {
+		const tool = this.#session?.getToolByName(name);
+		return tool?.name === name && !String(tool.mcpToolName ?? "").startsWith("mcp__") ? tool : undefined;
+	}
+
+	async call({ id, name, arguments: given, client }: Json): Promise<Outcome> {
+		const stop = new AbortController();
+		const { promise: withdrawn, reject } = Promise.withResolvers<never>();
+		const withdraw = () => reject(new Refusal(WITHDRAWN, "withdrawn"));
+		const what = `${readable(name, 80)} ${readable(given)}`;
+		this.running.set(id, { what, client: readable(client || "an unnamed client", 80), stop, asking: 0, withdraw });
+		try {
+			// A cancel that came with the call (omp was stopped meanwhile) is read first.
+			await new Promise(resolve => setImmediate(resolve));
+			return await Promise.race([this.#run(id, name, given, stop.signal), withdrawn]);
+		} finally {
+			this.running.delete(id);
+			this.show();
+		}
+	}
+
+	async #run(id: string, name: string, given: unknown, signal: AbortSignal): Promise<Outcome> {
+		if (signal.aborted) throw new Refusal(WITHDRAWN, "withdrawn");
+		const session = this.#session;
+		if (!session) return failure("host unavailable: omp's Main session has ended");
+		const tool = this.#find(name);
+		if (tool === undefined) throw new Refusal(UNKNOWN_TOOL, name);
+		try {
+			const checked = this.#validate(tool, { type: "toolCall", id, name, arguments: given });
+			const result = await tool.execute(id, checked, signal, undefined, this.#context(session));
+			return await followed(session, result, signal);
+		} catch (error) {
+			return failure(text(error));
+		}
+	}
+
+	/** What omp's own loop passes, less what would loosen an approval (`autoApprove`) or touch its own turn (`abort`). */
+	#context(session: any): any {
+		const { sessionManager, modelRegistry, model, ui, hasUI } = this.ctx;
+		return {
+			sessionManager,
+			modelRegistry,
+			model,
+			ui,
+			hasUI,
+			settings: session.settings,
+			toolNames: this.pi.getActiveTools(),
+			isIdle: () => this.ctx.isIdle(),
+			hasQueuedMessages: () => this.ctx.hasPendingMessages(),
+			abort: () => {},
+		};
+	}
+
+	cancel(id: string): void {
+		const call = this.running.get(id);
+		if (!call) return;
+		call.stop.abort();
+		if (call.asking === 0) return;
+		call.withdraw(); // omp keeps the prompt open, and runs nothing when it is answered
+		this.ctx.ui.notify(`REMOTE call withdrawn; however its prompt is answered, nothing runs: ${call.what}`, "warning");
+	}
+
+	cancelAll(): void {
+		for (const id of [...this.running.keys()]) this.cancel(id);
+	}
+
+	/** omp asks its human about this call, or has the answer. */
+	asked(id: string, change: 1 | -1): void {
+		const call = this.running.get(id);
+		if (!call) return;
+		call.asking += change;
+		if (change === 1) this.ctx.ui.notify(`REMOTE call, asked by ${call.client}: ${call.what}`, "warning");
+		this.show();
+	}
+
+	/** The remote calls that wait for the human, in the order in which omp asks. */
+	show(): void {
+		const waiting = [...this.running.values()].filter(call => call.asking > 0);
+		const lines = waiting.map(call => `A2A: REMOTE call waits for approval: ${call.what} (asked by ${call.client})`);
+		const shown = lines.join("\n");
+		if (shown === this.#shown) return;
+		this.#shown = shown;
+		this.ctx.ui.setWidget("a2a", lines.length > 0 ? lines : undefined);
+	}
+	#shown = "";
+}
+
+/** A result that omp moved to the background is awaited here: what it brings belongs to the caller, and must neither
+ * land in the host's conversation nor start a turn of its model. */
+async function followed(session: any, result: any, signal: AbortSignal): Promise<Outcome> {
+	const content: Block[] = result?.content ?? [];
+	const manager = session.asyncJobManager;
+	const details = result?.details;
+	if (details?.async?.state !== "running" || !manager) return { content, isError: result?.isError === true };
+	const ids = new Set<string>([details.async.jobId, ...(details.progress ?? []).map((one: Json) => one.id)]);
+	const jobs: Json[] = manager.getAllJobs().filter((job: Json) => ids.has(job.id) || ids.has(job.agentId));
+	const names = jobs.map(job => job.id);
+	manager.watchJobs(names);
+	manager.acknowledgeDeliveries(names);
+	const cancel = () => {
+		for (const name of names) manager.cancel(name);
+	};
+	signal.addEventListener("abort", cancel);
+	if (signal.aborted) cancel();
+	try {
+		await Promise.all(jobs.map(job => job.promise));
+		const blocks = jobs.flatMap(job => [
+			{ type: "text", text: job.resultText ?? job.errorText ?? "" },
+			...(job.latestDetails?.images ?? []),
+		]);
+		return { content: jobs.length > 0 ? blocks : content, isError: jobs.some(job => job.status !== "completed") };
+	} finally {
+		signal.removeEventListener("abort", cancel);
+		manager.consumeJobResults(names);
+		manager.unwatchJobs(names);
+	}
+}
+
+/** The child and the link to it: newline-delimited JSON-RPC 2.0 in both directions. */
+class Bridge {
+	#child: ChildProcessWithoutNullStreams | undefined;
+	#pieces: string[] = [];
+	#held = 0;
+	#stderr = "";
+	#asked = new Map<number, { resolve: (value: any) => void; reject: (error: Error) => void }>();
+	#number = 0;
+	#wanted = false;
+	#readySince = 0;
+	#port = 0;
+	#failures = 0;
+	#why = "";
+	#again: NodeJS.Timeout | undefined;
+
+	constructor(readonly hands: Hands) {}
+
+	start(): void {
+		clearTimeout(this.#again);
+		this.#wanted = true;
+		this.#readySince = 0;
+		this.#pieces = [];
+		this.#held = 0;
+		this.#why = this.#stderr = "";
+		// A session of its own: Ctrl-Z and a hang-up of the terminal reach omp alone, and the bridge can still answer.
+		const port = this.#port > 0 ? ["--port", String(this.#port)] : [];
+		const child = spawn(COMMAND[0]!, [...COMMAND.slice(1), "omp", "link", ...port], { stdio: "pipe", detached: true });
+		this.#child = child;
+		const own = (handler: (...given: any[]) => void) =>
+			guarded(this.hands.pi, (...given: any[]) => this.#child === child && handler(...given));
+		child.stdout.setEncoding("utf8").on("data", own(piece => this.#read(piece)));
+		child.stderr.setEncoding("utf8").on("data", own(piece => this.#overheard(piece)));
+		for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => {});
+		child.on("error", own(error => this.#ended(`${COMMAND[0]} cannot be started: ${text(error)}`)));
+		child.on("close", own((code, signal) => this.#ended(signal ? `it was ended by ${signal}` : "", code)));
+		child.unref();
+	}
+
+	/** End the child, which answers the calls in flight first. Resolves when it has ended. */
+	async stop(): Promise<void> {
+		clearTimeout(this.#again);
+		this.#wanted = false;
+		const child = this.#child;
+		if (!child) return;
+		this.#let();
+		child.stdin.end();
+		setTimeout(guarded(this.hands.pi, () => child.kill("SIGKILL")), END_MS).unref();
+		await new Promise(resolve => child.once("close", resolve));
+	}
+
+	async restart(): Promise<void> {
+		await this.stop();
+		this.#failures = 0;
+		this.start();
+	}
+
+	get state(): string {
+		if (this.#child) return this.#readySince > 0 ? "" : "it is starting";
+		return this.#why || "it was stopped";
+	}
+
+	/** Ask the bridge. */
+	ask(method: string, params: Json): Promise<any> {
+		const id = ++this.#number;
+		const { promise, resolve, reject } = Promise.withResolvers<any>();
+		this.#asked.set(id, { resolve, reject });
+		const late = () => reject(new Error("the bridge does not answer; /a2a restart starts it anew"));
+		const timer = setTimeout(late, ANSWER_MS);
+		this.#send({ id, method, params });
+		return promise.finally(() => {
+			clearTimeout(timer);
+			this.#asked.delete(id);
+		});
+	}
+
+	/** The child counts no more: nothing runs for it, and nothing waits for it. */
+	#let(): void {
+		this.#child = undefined;
+		this.hands.cancelAll();
+		this.hands.ctx.ui.setStatus("a2a", undefined);
+		for (const asked of this.#asked.values()) asked.reject(new Error("the bridge has ended"));
+	}
+
+	#ended(words: string, code?: number | null): void {
+		const ready = this.#readySince > 0;
+		const steady = ready && Date.now() - this.#readySince > STEADY_MS;
+		this.#let();
+		if (!this.#wanted) return;
+		const why = words || `it ended with exit code ${code}`;
+		const { ui } = this.hands.ctx;
+		if (ready && code === 0) {
+			this.#why = "it was ended from outside";
+			ui.notify(`A2A bridge: ${this.#why}; /a2a restart starts it again`, "warning");
+			return;
+		}
+		if (steady) this.#failures = 0;
+		const wait = BACKOFF_MS[this.#failures++];
+		if (!ready || wait === undefined) {
+			// What it could say itself it has said.
+			if (this.#why === "") {
+				this.#why = ready ? `${why}, again and again` : why;
+				const heard = this.#stderr.trim() ? `\n${readable(this.#stderr.trim().split("\n").pop())}` : "";
+				const fix = "reinstall it (a2a-bridge omp install), then /a2a restart";
+				ui.notify(`A2A bridge: ${this.#why}; ${fix}${heard}`, "error");
+			}
+			return;
+		}
+		ui.notify(`A2A bridge: ${why}; it is started again in ${wait / 1000} s`, "warning");
+		this.#again = setTimeout(guarded(this.hands.pi, () => this.start()), wait);
+		this.#again.unref();
+	}
+
+	#overheard(piece: string): void {
+		this.#stderr = (this.#stderr + piece).slice(-MOST_STDERR_CHARACTERS);
+		if (piece.length < MOST_STDERR_CHARACTERS) this.hands.pi.logger.warn("a2a-bridge", { stderr: piece.trim() });
+	}
+
+	#read(piece: string): void {
+		const [head, ...rest] = piece.split("\n");
+		this.#pieces.push(head!);
+		this.#held += head!.length;
+		if (this.#held > MOST_LINE_CHARACTERS) this.#child?.kill("SIGKILL");
+		for (const part of rest) {
+			const line = this.#pieces.join("");
+			this.#pieces = [part];
+			this.#held = part.length;
+			if (line.trim()) this.#take(line);
+		}
+	}
+
+	#take(line: string): void {
+		let message: Json;
+		try {
+			message = JSON.parse(line);
+		} catch {
+			this.hands.pi.logger.warn("a2a-bridge: a line that is no JSON was dropped", { line: line.slice(0, 200) });
+			return;
+		}
+		if (typeof message?.method === "string") void this.#answer(message).catch(() => {});
+		else if (message?.error) this.#asked.get(message.id)?.reject(new Error(String(message.error.message)));
+		else this.#asked.get(message?.id)?.resolve(message?.result);
+	}
+
+	async #answer({ id, method, params }: Json): Promise<void> {
+		let answer: Json;
+		try {
+			answer = { result: (await this.#do(method, params ?? {})) ?? null };
+		} catch (error) {
+			answer = { error: { code: error instanceof Refusal ? error.code : BROKEN, message: text(error) } };
+		}
+		if (id !== undefined) this.#send({ id, ...answer });
+	}
+
+	#do(method: string, params: Json): unknown {
+		const { pi, ctx } = this.hands;
+		switch (method) {
+			case "hello":
+				return { link: LINK_VERSION, omp: version(pi), cwd: ctx.cwd };
+			case "ping":
+				return {};
+			case "tools/list":
+				return this.hands.list();
+			case "tools/call":
+				return this.hands.call(params);
+			case "cancel":
+				return this.hands.cancel(params.id);
+			case "ready":
+				this.#readySince = Date.now();
+				this.#port = params.port;
+				return;
+			case "failed":
+				this.#why = params.message;
+				return ctx.ui.notify(`A2A bridge: ${params.message}`, "error");
+			case "notify":
+				return ctx.ui.notify(params.message, params.level as Level);
+			case "status":
+				return ctx.ui.setStatus("a2a", params.text);
+		}
+		throw new Refusal(NO_METHOD, `no method ${method}`);
+	}
+
+	#send(message: Json): void {
+		const stdin = this.#child?.stdin;
+		if (!stdin?.writable) return;
+		stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+		if (stdin.writableLength > MOST_UNREAD_BYTES) this.#child?.kill("SIGKILL"); // it asks and does not read
+	}
+}
+
+function version(pi: ExtensionAPI): string {
+	return String((pi.pi as any)?.VERSION ?? "of an unknown version");
+}
+
+function mainSession(pi: ExtensionAPI): any {
+	const { AgentRegistry, MAIN_AGENT_ID } = pi.pi as any;
+	return AgentRegistry?.global?.().get(MAIN_AGENT_ID)?.session;
+}
+
+/** The same function, but its errors end in omp's log. */
+function guarded<Given extends unknown[]>(pi: ExtensionAPI, handler: (...given: Given) => unknown) {
+	return (...given: Given): void => {
+		try {
+			void Promise.resolve(handler(...given)).catch(error => pi.logger.warn("a2a-bridge", { error: text(error) }));
+		} catch (error) {
+			pi.logger.warn("a2a-bridge", { error: text(error) });
+		}
+	};
+}
+
+const COMPLETIONS = [
+	["status", "Where the bridge listens, and how it is"],
+	["token", "Show the full token"],
+	["restart", "Start the bridge anew; calls in flight end with an error"],
+	["rotate", "Replace the token; the old one fails at once"],
+	["stop", "End the bridge until omp starts again, or /a2a restart"],
+].map(([value, description]) => ({ value: value!, label: value!, description: description! }));
+
+// One module may be found twice (a link and a plugin); then each copy is evaluated, and the first one counts.
+const OWNER = Symbol.for("omp-a2a-bridge");
+const self = {};
+let bridge: Bridge | undefined;
+
+export default function a2aBridge(pi: ExtensionAPI): void {
+	const shared = globalThis as { [OWNER]?: object };
+	shared[OWNER] ??= self;
+	if (shared[OWNER] !== self) return;
+
+	pi.on("session_start", (_event, ctx) => guarded(pi, () => begin(pi, ctx))());
+	pi.on("session_shutdown", (_event, ctx) => guarded(pi, () => isMain(pi, ctx) && bridge?.stop())());
+	pi.on("tool_approval_requested", event => guarded(pi, () => bridge?.hands.asked(event.toolCallId, 1))());
+	pi.on("tool_approval_resolved", event => guarded(pi, () => bridge?.hands.asked(event.toolCallId, -1))());
+	pi.registerCommand("a2a", {
+		description: "The A2A bridge: status, token, restart, rotate, stop",
+		getArgumentCompletions: prefix => COMPLETIONS.filter(({ value }) => value.startsWith(prefix.trim())),
+		handler: async (line, ctx) => {
+			try {
+				const { message, level } = await command(line.trim() || "status");
+				ctx.ui.notify(message, level);
+			} catch (error) {
+				ctx.ui.notify(`A2A bridge: ${text(error)}`, "error");
+			}
+		},
+	});
+}
+
+/** Whether this is the process's Main session: subagents fire the same events, and ACP has no Main. */
+function isMain(pi: ExtensionAPI, ctx: ExtensionContext): boolean {
+	return ctx.sessionManager === mainSession(pi)?.sessionManager;
+}
+
+async function begin(pi: ExtensionAPI, ctx: ExtensionContext): Promise<void> {
+	// `-p` and `--mode json` run one prompt and end, with nobody to ask: nothing to lend.
+	if (bridge || (ctx.mode !== "tui" && ctx.mode !== "rpc")) return;
+	if (typeof (pi.pi as any)?.AgentRegistry?.global !== "function") {
+		const lacks = "lacks AgentRegistry, so its Main session cannot be found";
+		ctx.ui?.notify(`A2A bridge: this omp (${version(pi)}) ${lacks}; the bridge was written for ${WRITTEN_FOR}`, "error");
+		return;
+	}
+	if (!isMain(pi, ctx)) return;
+	const hands = new Hands(pi, ctx);
+	bridge = new Bridge(hands);
+	try {
+		await hands.prepare();
+		bridge.start();
+	} catch (error) {
+		ctx.ui.notify(`A2A bridge: ${text(error)}`, "error");
+	}
+}
+
+async function command(word: string): Promise<{ message: string; level: Level }> {
+	if (!bridge) throw new Error("it runs only in the Main session of omp's terminal and RPC modes");
+	if (word === "restart") {
+		await bridge.restart();
+		return { message: "A2A bridge: starting anew", level: "info" };
+	}
+	if (word === "stop") {
+		await bridge.stop();
+		return { message: "A2A bridge: stopped; /a2a restart starts it again", level: "info" };
+	}
+	if (bridge.state) throw new Error(`not running: ${bridge.state}; /a2a restart starts it`);
+	return await bridge.ask("command", { word });
+}
