@@ -1,0 +1,1 @@
+"""The real omp (from npm, on bun) as host, in homes of its own: no credentials, a model nobody reaches."""
