@@ -22,6 +22,8 @@ const NO_METHOD = -32601;
 const BROKEN = -32603;
 const WITHDRAWN = -32800;
 
+const GONE = "host unavailable: omp has ended";
+
 type Json = Record<string, any>;
 type Level = "info" | "warning" | "error";
 type Block = Json & { type: string };
@@ -59,6 +61,7 @@ function readable(value: unknown, most = 300): string {
 class Hands {
 	readonly running = new Map<string, Running>();
 	#wireSchema: (tool: any) => Json = () => ({});
+	#ending = false;
 	#validate: (tool: any, call: Json) => unknown = () => ({});
 
 	constructor(
@@ -76,6 +79,8 @@ class Hands {
 		try {
 			this.#wireSchema = (await import("@oh-my-pi/pi-ai/utils/schema")).toolWireSchema as any;
 			this.#validate = (await import("@oh-my-pi/pi-ai/utils/validation")).validateToolArguments as any;
+			// A signal ends omp's RPC mode without a word to its extensions; what runs for callers is to end with it.
+			(await import("@oh-my-pi/pi-utils")).postmortem.register("a2a-bridge", () => this.end(), { exitOnly: true });
 		} catch (error) {
 			missing.push(readable(text(error)));
 		}
@@ -134,7 +139,7 @@ class Hands {
 	async #run(id: string, name: string, given: unknown, signal: AbortSignal): Promise<Outcome> {
 		if (signal.aborted) throw new Refusal(WITHDRAWN, "withdrawn");
 		const session = this.#session;
-		if (!session) return failure("host unavailable: omp's Main session has ended");
+		if (!session) return failure(GONE);
 		const tool = this.#find(name);
 		if (tool === undefined) throw new Refusal(UNKNOWN_TOOL, name);
 		try {
@@ -142,7 +147,7 @@ class Hands {
 			const result = await tool.execute(id, checked, signal, undefined, this.#context(session));
 			return await followed(session, result, signal);
 		} catch (error) {
-			return failure(text(error));
+			return failure(this.#ending ? GONE : text(error));
 		}
 	}
 
@@ -174,6 +179,13 @@ class Hands {
 
 	cancelAll(): void {
 		for (const id of [...this.running.keys()]) this.cancel(id);
+	}
+
+	/** Cancel all, and give it a moment to end. */
+	async end(): Promise<void> {
+		this.#ending = true;
+		this.cancelAll();
+		for (let turn = 0; turn < 20 && this.running.size > 0; turn++) await Bun.sleep(50);
 	}
 
 	/** omp asks its human about this call, or has the answer. */
