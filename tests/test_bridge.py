@@ -8,7 +8,7 @@ import pytest
 from a2a_bridge.bridge import STOPPING, Bridge, Outcome, Settled
 from a2a_bridge.exposure import Exposure
 from a2a_bridge.hosts.scripted import ScriptedHost
-from a2a_bridge.tool import Result, Text
+from a2a_bridge.tool import Result, Text, Withdrawn
 from tests.support.callers import Client, MemoryCaller
 
 
@@ -138,3 +138,37 @@ async def test_the_host_learns_who_asks(tmp_path: Path) -> None:
     _, _, call = caller.host.seen[-1]
     assert (call.session, call.client) == (session, "lab[31m 2.0")
     caller.journal.close()
+
+
+@pytest.fixture
+def unanswered(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call waits for its human, who does not come."""
+
+    async def call(*_: object) -> Result:
+        parts.host.started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise Withdrawn from None
+        raise AssertionError
+
+    monkeypatch.setattr(parts.host, "call", call)
+
+
+@pytest.mark.usefixtures("unanswered")
+async def test_a_call_that_was_withdrawn_has_no_done(parts: Parts) -> None:
+    """L5: nothing of it ran, and nobody is there to hear so."""
+    call = await parts.hanging()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert parts.audit.phases == ["start"]
+    assert parts.bridge.running() == []
+
+
+@pytest.mark.usefixtures("unanswered")
+async def test_a_call_that_was_withdrawn_and_cancelled_is_answered(parts: Parts) -> None:
+    call = await parts.hanging()
+    parts.bridge.cancel("sid", lambda _: True)
+    assert (await call).content == (Text("cancelled by the caller"),)
+    assert parts.audit.phases == ["start", "done"]

@@ -1,6 +1,7 @@
 """The JSON-RPC peer: both ends ask, answers come in any order, and a link that breaks fails what waits."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from a2a_bridge.errors import ControlError, PeerError
 from a2a_bridge.peer import LONGEST_LINE, MOST_UNREAD_BYTES, Handler, Peer
 from a2a_bridge.wire.framing import Lines
+from a2a_bridge.wire.jsontext import read_object
 
 
 class Pipe:
@@ -118,6 +120,30 @@ async def test_a_notification_gets_no_answer() -> None:
         await seen.wait()
         assert await link.near.request("echo", 1) == 1
         assert not link.reports
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [(b'"<\\ud800>"', "<\ufffd>"), (b"1" + b"0" * 30, 10**30), (b'{"a":["\\udfff"],"a":1}', {"a": 1})],
+)
+async def test_legal_json_that_the_fast_decoder_refuses_is_answered(sent: bytes, read: Any) -> None:
+    """Or a request that holds it would never end."""
+
+    async def hang(_: Any) -> object:
+        return await asyncio.Event().wait()
+
+    async with linked(far={"hang": hang}) as link:
+        waiting = asyncio.create_task(link.near.request("hang"))
+        await asyncio.sleep(0)
+        link.back.reader.feed_data(b'{"jsonrpc":"2.0","id":1,"result":%b}\n' % sent)
+        assert await waiting == read
+
+
+@pytest.mark.parametrize("value", ["half \ud800", {"\udfff": 1}, 10**30, [["\u2028"]]])
+async def test_values_that_utf_8_cannot_say_are_sent(value: Any) -> None:
+    async with linked(far={"echo": echo}) as link:
+        sent = json.dumps(value).encode()
+        assert await link.near.request("echo", value) == read_object(b'{"v":%b}' % sent)["v"].value  # type: ignore[index]
 
 
 @pytest.mark.parametrize("line", [b"garbage", b"[1]", b"[" * 100_000, b'{"id":{}}', b"\xff"])

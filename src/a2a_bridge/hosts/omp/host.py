@@ -146,7 +146,7 @@ class OmpHost:
             return asking.result()
         except asyncio.CancelledError:
             self._cancel(call_id)
-            await asyncio.wait({asking}, timeout=CANCEL_SECONDS)
+            await self._within(CANCEL_SECONDS, asking)
             if asking.done() and (error := asking.exception()) and getattr(error, "code", 0) == WITHDRAWN:
                 raise Withdrawn from None
             raise
@@ -169,18 +169,21 @@ class OmpHost:
         while self._asking:
             await self._sleep(PING_SECONDS)
             ping = asyncio.ensure_future(self._peer.request("ping"))
-            limit = asyncio.ensure_future(self._sleep(SILENT_SECONDS))
-            try:
-                await asyncio.wait({ping, limit}, return_when=asyncio.FIRST_COMPLETED)
-                if not ping.done():
-                    self._silent.set_result(None)
-                with suppress(PeerError):  # gone: then everything that is asked has ended by itself
-                    await ping
-            finally:
-                ping.cancel()
-                limit.cancel()
+            await self._within(SILENT_SECONDS, ping)
+            if not ping.done():
+                self._silent.set_result(None)
+            with suppress(PeerError):  # gone: then everything that is asked has ended by itself
+                await ping
             if self._silent.done():
                 self._silent = asyncio.get_running_loop().create_future()
+
+    async def _within(self, seconds: float, work: "asyncio.Future[Any]") -> None:
+        """Until the work is done, or the time is up."""
+        limit = asyncio.ensure_future(self._sleep(seconds))
+        try:
+            await asyncio.wait({work, limit}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            limit.cancel()
 
     def _count(self, change: int) -> None:
         self._calls += change
@@ -189,7 +192,7 @@ class OmpHost:
             self._do(self._show_later())
 
     async def _show_later(self) -> None:
-        await asyncio.sleep(STATUS_SECONDS)
+        await self._sleep(STATUS_SECONDS)
         self._showing = False
         self._show()
 
