@@ -23,10 +23,11 @@ fmt: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)
+bench: $(READY) $(PEERS)
 	$(BIN)/python -m bench.wire
 	$(BIN)/python -m bench.start
 	$(BIN)/python -m bench.hanging
+	$(BIN)/python -m bench.omp
 
 build: $(READY)
 	rm -rf dist
