@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from a2a_bridge.bridge import STOPPING, Bridge, Outcome, Settled
+from a2a_bridge.errors import Withdrawn
 from a2a_bridge.exposure import Exposure
 from a2a_bridge.hosts.scripted import ScriptedHost
-from a2a_bridge.tool import Result, Text, Withdrawn
+from a2a_bridge.tool import Result, Text
 from tests.support.callers import Client, MemoryCaller
 
 
@@ -149,7 +150,7 @@ def unanswered(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            raise Withdrawn from None
+            raise Withdrawn("withdrawn") from None
         raise AssertionError
 
     monkeypatch.setattr(parts.host, "call", call)

@@ -1,6 +1,7 @@
 """The project holds together: public names, docs that name what exists, and a wheel with everything in it."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -13,8 +14,10 @@ import a2a_bridge
 from a2a_bridge.cli.main import app
 from a2a_bridge.config import SETTINGS
 from a2a_bridge.hosts.local.host import TOOLS
+from tests.conftest import missing
 from tests.support.processes import ROOT
 
+EXTENSION = ROOT / "src" / "a2a_bridge" / "hosts" / "omp" / "extension.ts"
 READMES = ("README.md", "README.zh-CN.md")
 COMMANDS = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
 
@@ -68,13 +71,26 @@ def test_every_option_in_the_docs_exists(name: str) -> None:
                 assert option in help_texts, (name, line)
 
 
+def test_the_extension_fits_omps_own_types(tmp_path: Path) -> None:
+    """Every call of omp that TypeScript can see, against the types of the pinned release."""
+    modules = ROOT / ".peers" / "node_modules"
+    if not (modules / ".bin" / "tsc").exists():
+        missing("typescript under .peers (make test installs it, with npm)")
+    (tmp_path / "node_modules").symlink_to(modules)
+    for file in (EXTENSION, ROOT / "peers" / "driver.ts", ROOT / "peers" / "tsconfig.json"):
+        shutil.copy(file, tmp_path)
+    said = subprocess.run([modules / ".bin" / "tsc", "-p", tmp_path], capture_output=True, text=True, timeout=120)
+    assert said.stdout == ""
+    assert said.returncode == 0
+
+
 def test_wheel_and_sdist_hold_what_they_should(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "build", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     modules = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.py")}
-    assert modules | {"a2a_bridge/py.typed"} <= names
+    assert modules | {"a2a_bridge/py.typed", "a2a_bridge/hosts/omp/extension.ts"} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith("tests")]
     (sdist,) = tmp_path.glob("*.tar.gz")

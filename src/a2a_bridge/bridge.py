@@ -14,9 +14,9 @@ from typing import Protocol
 import msgspec
 
 from a2a_bridge.audit.redaction import shown_arguments
-from a2a_bridge.errors import ToolError, UnknownTool, described
+from a2a_bridge.errors import ToolError, UnknownTool, Withdrawn, described
 from a2a_bridge.exposure import Exposure
-from a2a_bridge.tool import Call, Host, Result, Tool, Withdrawn, failure
+from a2a_bridge.tool import Call, Host, Result, Tool, failure
 
 CANCELLED_BY_CALLER = "cancelled by the caller"
 STOPPING = "cancelled: the bridge is shutting down"
@@ -112,10 +112,13 @@ class Bridge:
         self._running[call.id] = running
         try:
             result = await self._run(call, name, arguments)
-        except asyncio.CancelledError as cancelled:
+        except Withdrawn:
             if not running.reason:
-                if not isinstance(cancelled, Withdrawn):  # of which nothing ran and nobody hears: no `done` (L5)
-                    self._settle(running, is_error=True, outcome=Outcome.ABANDONED)
+                raise asyncio.CancelledError from None  # nothing ran, and nobody hears of it: no `done` (L5)
+            result = failure(running.reason)
+        except asyncio.CancelledError:
+            if not running.reason:
+                self._settle(running, is_error=True, outcome=Outcome.ABANDONED)
                 raise
             result = failure(running.reason)
         finally:
@@ -137,6 +140,8 @@ class Bridge:
             return await self.host.call(name, arguments, call)
         except ToolError as refusal:
             return failure(str(refusal))
+        except Withdrawn:
+            raise
         except (Exception, SystemExit) as error:
             # A host may run anybody's code, and the contract promises the caller its message (M5).
             # It is no ToolError, so it is likely to be a bug that the owner should hear of too.

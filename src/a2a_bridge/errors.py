@@ -7,6 +7,7 @@ BridgeError
 ├── ToolError          a call is answered with `isError` and this text
 │   ├── UnknownTool    … the same words for a denied name and for one that does not exist
 │   └── HostUnavailable
+├── Withdrawn          a call was cancelled before anything of it ran
 ├── ConfigError        a command ends with exit code 1; names the file, the field and what is expected
 ├── InstallError       a command ends with exit code 1; names the file and what to do with it
 ├── StartError         a command ends with exit code 1; the bridge cannot serve
@@ -62,6 +63,10 @@ class HostUnavailable(ToolError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"host unavailable: {why}")
+
+
+class Withdrawn(BridgeError):
+    """A host's call was cancelled while it waited for a person's leave: nothing of it has run."""
 
 
 class ConfigError(BridgeError):

@@ -4,7 +4,6 @@ Nothing here knows HTTP, MCP sessions, tokens or the disk. The structs encode to
 objects of the wire contract (rules M3 and M4), so no room translates them.
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -51,11 +50,6 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     client: str = ""
 
 
-class Withdrawn(asyncio.CancelledError):
-    """What a host's `call` ends with, in place of CancelledError, when it is cancelled before anything of it ran:
-    a person had not yet said that it may."""
-
-
 class Host(Protocol):
     """Something that has tools and runs them. It is started once, then asked, then closed once.
 
@@ -79,7 +73,8 @@ class Host(Protocol):
 
     async def call(self, name: str, arguments: object, call: Call) -> Result:
         """Run one tool. Raises `UnknownTool` for a name that `tools` does not list; any other
-        exception becomes an `isError` result that carries its message."""
+        exception becomes an `isError` result that carries its message. A call that is cancelled while it
+        waits for a person's leave may end with `Withdrawn` in place of CancelledError."""
 
 
 def text(message: str) -> Result:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from a2a_bridge.errors import HostUnavailable, ToolError, UnknownTool
+from a2a_bridge.errors import HostUnavailable, ToolError, UnknownTool, Withdrawn
 from a2a_bridge.hosts.omp import OmpHost
 from a2a_bridge.hosts.omp.host import CANCEL_SECONDS, LINK_VERSION, PING_SECONDS, SILENT_SECONDS, WITHDRAWN
 from a2a_bridge.peer import Handler, Peer
-from a2a_bridge.tool import Call, Image, Result, Text, Tool, Withdrawn
+from a2a_bridge.tool import Call, Image, Result, Text, Tool
 from tests.test_peer import Pipe
 
 CALL = Call("call-1", "session", "lab-agent 1.0")
@@ -204,9 +204,8 @@ async def test_a_cancel_waits_for_the_tools_end(pair: Pair) -> None:
     assert pair.extension.asked("cancel") == [{"id": "call-1"}]
     assert not call.done(), "something of it may still be at work"
     pair.extension.gate.set()
-    with pytest.raises(asyncio.CancelledError) as raised:
+    with pytest.raises(asyncio.CancelledError):
         await call
-    assert not isinstance(raised.value, Withdrawn)
 
 
 async def test_a_cancel_does_not_wait_for_ever(pair: Pair) -> None:

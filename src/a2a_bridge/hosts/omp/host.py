@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from a2a_bridge.errors import HostUnavailable, PeerError, ToolError, UnknownTool
+from a2a_bridge.errors import HostUnavailable, PeerError, ToolError, UnknownTool, Withdrawn
 from a2a_bridge.peer import INVALID_PARAMS, Handler, Peer, Reader, Writer
-from a2a_bridge.tool import Call, Result, Tool, Withdrawn
+from a2a_bridge.tool import Call, Result, Tool
 from a2a_bridge.wire.mcp import content_block
 
 # The version of the link's messages. The extension in omp's directory may be of another installation.
@@ -148,7 +148,7 @@ class OmpHost:
             self._cancel(call_id)
             await self._within(CANCEL_SECONDS, asking)
             if asking.done() and (error := asking.exception()) and getattr(error, "code", 0) == WITHDRAWN:
-                raise Withdrawn from None
+                raise Withdrawn("withdrawn") from None
             raise
         except PeerError as error:
             if self.gone.is_set():
