@@ -23,6 +23,8 @@ export default function driver(pi: ExtensionAPI): void {
 				return { content: [{ type: "resource", resource }, { type: "text", text: "z" }] as any };
 			}
 			if (kind === "nothing") return undefined as any;
+			if (kind === "huge integer") return { content: [{ type: "text", text: "x", count: 10n ** 30n }] as any };
+			if (kind === "text alone") return { content: "x" as any };
 			if (kind === "throw") throw "no error, only a string";
 			return { content: [{ type: "text", text: TEXTS[kind]!() }] };
 		},

@@ -9,17 +9,25 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from typer.models import CommandInfo
 
 import a2a_bridge
+from a2a_bridge.cli import omp
 from a2a_bridge.cli.main import app
 from a2a_bridge.config import SETTINGS
 from a2a_bridge.hosts.local.host import TOOLS
 from tests.conftest import missing
 from tests.support.processes import ROOT
 
+
+def name_of(command: CommandInfo) -> str:
+    return command.name or str(getattr(command.callback, "__name__", ""))
+
+
 EXTENSION = ROOT / "src" / "a2a_bridge" / "hosts" / "omp" / "extension.ts"
 READMES = ("README.md", "README.zh-CN.md")
-COMMANDS = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+OMP_COMMANDS = {name_of(command) for command in omp.app.registered_commands if not command.hidden}
+COMMANDS = {name_of(command) for command in app.registered_commands}
 
 
 def test_public_names() -> None:
@@ -53,17 +61,20 @@ def test_every_setting_is_documented() -> None:
 def test_every_command_and_tool_is_documented_and_the_reverse(name: str) -> None:
     text = (ROOT / name).read_text()
     mentioned = set(re.findall(r"a2a-bridge ([a-z][a-z-]+)", text))
-    assert mentioned >= COMMANDS
-    assert mentioned <= COMMANDS
+    assert mentioned == COMMANDS | {"omp"}
+    assert set(re.findall(r"`(?:a2a-bridge )?omp ([a-z]+)`", text)) >= OMP_COMMANDS
     for tool in TOOLS:
         assert f"`{tool.shown.name}`" in text
 
 
-@pytest.mark.parametrize("name", [*READMES, "docs/protocol.md", "docs/configuration.md", "docs/security.md"])
+@pytest.mark.parametrize(
+    "name", [*READMES, "docs/protocol.md", "docs/configuration.md", "docs/security.md", "docs/omp.md"]
+)
 def test_every_option_in_the_docs_exists(name: str) -> None:
     help_texts = "".join(
-        subprocess.check_output([sys.executable, "-m", "a2a_bridge", command, "--help"], text=True)
-        for command in sorted(COMMANDS)
+        subprocess.check_output([sys.executable, "-m", "a2a_bridge", *words, "--help"], text=True)
+        for words in [[command] for command in sorted(COMMANDS)]
+        + [["omp", command] for command in sorted(OMP_COMMANDS)]
     )
     for line in (ROOT / name).read_text().splitlines():
         if "a2a-bridge " in line:

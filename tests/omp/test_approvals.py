@@ -161,7 +161,7 @@ async def test_nothing_runs_for_a_bridge_that_was_stopped(asking: Omp, tmp_path:
     asking.command("/a2a restart")
     result = (await waiting).result
     assert result["isError"] is True
-    assert result["content"][0]["text"].startswith("host unavailable")
+    assert result["content"][0]["text"] == "host unavailable: the bridge was stopped by its owner"
     await asyncio.to_thread(asking.served, 1)
     asking.answer(prompt, "Approve")
     fresh = client_of(asking, since=1)

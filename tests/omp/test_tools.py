@@ -142,6 +142,8 @@ async def test_m4_other_blocks_become_text(hands: Client) -> None:
 async def test_a_tool_that_misbehaves_is_answered(hands: Client) -> None:
     assert "undefined" in await text_of(hands, "produce", is_error=True, kind="nothing")  # omp's own words
     assert await text_of(hands, "produce", is_error=True, kind="throw") == "no error, only a string"
+    assert "BigInt" in await text_of(hands, "produce", is_error=True, kind="huge integer")
+    assert "form" in await text_of(hands, "produce", is_error=True, kind="text alone")
 
 
 async def test_32_calls_at_once_run_at_once(hands: Client) -> None:

@@ -279,11 +279,12 @@ class Bridge {
 	}
 
 	/** End the child, which answers the calls in flight first. Resolves when it has ended. */
-	async stop(): Promise<void> {
+	async stop(why: "omp" | "human"): Promise<void> {
 		clearTimeout(this.#again);
 		this.#wanted = false;
 		const child = this.#child;
 		if (!child) return;
+		if (why === "human") this.#write(encoded({ method: "stopping" }));
 		this.#let();
 		child.stdin.end();
 		setTimeout(guarded(this.hands.pi, () => child.kill("SIGKILL")), END_MS).unref();
@@ -291,7 +292,7 @@ class Bridge {
 	}
 
 	async restart(): Promise<void> {
-		await this.stop();
+		await this.stop("human");
 		this.#failures = 0;
 		this.start();
 	}
@@ -308,7 +309,7 @@ class Bridge {
 		this.#asked.set(id, { resolve, reject });
 		const late = () => reject(new Error("the bridge does not answer; /a2a restart starts it anew"));
 		const timer = setTimeout(late, ANSWER_MS);
-		this.#send({ id, method, params });
+		this.#write(encoded({ id, method, params }));
 		return promise.finally(() => {
 			clearTimeout(timer);
 			this.#asked.delete(id);
@@ -384,13 +385,13 @@ class Bridge {
 	}
 
 	async #answer({ id, method, params }: Json): Promise<void> {
-		let answer: Json;
+		let line: string;
 		try {
-			answer = { result: (await this.#do(method, params ?? {})) ?? null };
+			line = encoded({ id, result: (await this.#do(method, params ?? {})) ?? null });
 		} catch (error) {
-			answer = { error: { code: error instanceof Refusal ? error.code : BROKEN, message: text(error) } };
+			line = encoded({ id, error: { code: error instanceof Refusal ? error.code : BROKEN, message: text(error) } });
 		}
-		if (id !== undefined) this.#send({ id, ...answer });
+		if (id !== undefined) this.#write(line);
 	}
 
 	#do(method: string, params: Json): unknown {
@@ -421,13 +422,15 @@ class Bridge {
 		throw new Refusal(NO_METHOD, `no method ${method}`);
 	}
 
-	#send(message: Json): void {
+	#write(line: string): void {
 		const stdin = this.#child?.stdin;
 		if (!stdin?.writable) return;
-		stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+		stdin.write(line);
 		if (stdin.writableLength > MOST_UNREAD_BYTES) this.#child?.kill("SIGKILL"); // it asks and does not read
 	}
 }
+
+const encoded = (message: Json) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`;
 
 function version(pi: ExtensionAPI): string {
 	return String((pi.pi as any)?.VERSION ?? "of an unknown version");
@@ -468,7 +471,7 @@ export default function a2aBridge(pi: ExtensionAPI): void {
 	if (shared[OWNER] !== self) return;
 
 	pi.on("session_start", (_event, ctx) => guarded(pi, () => begin(pi, ctx))());
-	pi.on("session_shutdown", (_event, ctx) => guarded(pi, () => isMain(pi, ctx) && bridge?.stop())());
+	pi.on("session_shutdown", (_event, ctx) => guarded(pi, () => isMain(pi, ctx) && bridge?.stop("omp"))());
 	pi.on("tool_approval_requested", event => guarded(pi, () => bridge?.hands.asked(event.toolCallId, 1))());
 	pi.on("tool_approval_resolved", event => guarded(pi, () => bridge?.hands.asked(event.toolCallId, -1))());
 	pi.registerCommand("a2a", {
@@ -500,9 +503,9 @@ async function begin(pi: ExtensionAPI, ctx: ExtensionContext): Promise<void> {
 	}
 	if (!isMain(pi, ctx)) return;
 	const hands = new Hands(pi, ctx);
-	bridge = new Bridge(hands);
 	try {
 		await hands.prepare();
+		bridge = new Bridge(hands);
 		bridge.start();
 	} catch (error) {
 		ctx.ui.notify(`A2A bridge: ${text(error)}`, "error");
@@ -516,7 +519,7 @@ async function command(word: string): Promise<{ message: string; level: Level }>
 		return { message: "A2A bridge: starting anew", level: "info" };
 	}
 	if (word === "stop") {
-		await bridge.stop();
+		await bridge.stop("human");
 		return { message: "A2A bridge: stopped; /a2a restart starts it again", level: "info" };
 	}
 	if (bridge.state) throw new Error(`not running: ${bridge.state}; /a2a restart starts it`);

@@ -52,7 +52,8 @@ class OmpHost:
         self, reader: Reader, writer: Writer, report: Callable[[str], None], sleep: Sleep = asyncio.sleep
     ) -> None:
         self.name = "omp"
-        self.handlers: dict[str, Handler] = {}
+        self.handlers: dict[str, Handler] = {"stopping": self._stopping}
+        self._ended = "omp has ended"
         self.gone = asyncio.Event()
         self._peer = Peer(reader, writer, self.handlers, report)
         self._sleep = sleep
@@ -94,6 +95,8 @@ class OmpHost:
         try:
             params = {"id": call.id, "name": name, "arguments": arguments, "client": call.client}
             answer = msgspec.convert(await self._ask("tools/call", params, call.id), _Answer)
+        except msgspec.ValidationError as error:
+            raise ToolError(f"omp's tool {name!r} gave a result of an unknown form ({error})") from None
         except PeerError as error:
             if error.code == INVALID_PARAMS:
                 raise UnknownTool(name) from None
@@ -123,6 +126,10 @@ class OmpHost:
         finally:
             self.gone.set()
 
+    async def _stopping(self, _: object) -> None:
+        """The link will end, and omp will not: its human ends the bridge."""
+        self._ended = "the bridge was stopped by its owner"
+
     def _do(self, work: Any) -> asyncio.Task[None]:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -150,10 +157,10 @@ class OmpHost:
             if asking.done() and (error := asking.exception()) and getattr(error, "code", 0) == WITHDRAWN:
                 raise Withdrawn("withdrawn") from None
             raise
-        except PeerError as error:
+        except PeerError:
             if self.gone.is_set():
-                raise HostUnavailable("omp has ended") from None
-            raise error
+                raise HostUnavailable(self._ended) from None
+            raise
         finally:
             self._asking -= 1
             asking.cancel()
