@@ -10,6 +10,7 @@ const LINK_VERSION = 1;
 const WRITTEN_FOR = "omp 18.2";
 
 const MOST_UNREAD_BYTES = 64 * 1024 * 1024;
+const MOST_SHOWN = 3;
 const MOST_LINE_CHARACTERS = 256 * 1024 * 1024;
 const MOST_STDERR_CHARACTERS = 2000;
 const ANSWER_MS = 5_000;
@@ -38,6 +39,7 @@ class Refusal extends Error {
 /** A remote call that runs. `asking` is how many approvals of it wait for the human. */
 interface Running {
 	what: string;
+	short: string;
 	client: string;
 	stop: AbortController;
 	asking: number;
@@ -48,7 +50,7 @@ const text = (error: unknown) => (error instanceof Error ? error.message : Strin
 const failure = (message: string): Outcome => ({ content: [{ type: "text", text: message }], isError: true });
 
 /** What a person can read in a line: control and direction characters as escapes, and not too long. */
-function readable(value: unknown, most = 300): string {
+function readable(value: unknown, most: number): string {
 	const whole = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 	const cut = whole.length > most ? `${whole.slice(0, most)}… (${whole.length} characters)` : whole;
 	return cut.replace(
@@ -82,7 +84,7 @@ class Hands {
 			// A signal ends omp's RPC mode without a word to its extensions; what runs for callers is to end with it.
 			(await import("@oh-my-pi/pi-utils")).postmortem.register("a2a-bridge", () => this.end(), { exitOnly: true });
 		} catch (error) {
-			missing.push(readable(text(error)));
+			missing.push(readable(text(error), 300));
 		}
 		const used: Json = {
 			toolWireSchema: this.#wireSchema,
@@ -124,8 +126,9 @@ class Hands {
 		const stop = new AbortController();
 		const { promise: withdrawn, reject } = Promise.withResolvers<never>();
 		const withdraw = () => reject(new Refusal(WITHDRAWN, "withdrawn"));
-		const what = `${readable(name, 80)} ${readable(given)}`;
-		this.running.set(id, { what, client: readable(client || "an unnamed client", 80), stop, asking: 0, withdraw });
+		const [what, short] = [300, 100].map(most => `${readable(name, 80)} ${readable(given, most)}`) as [string, string];
+		const who = readable(client || "an unnamed client", 80);
+		this.running.set(id, { what, short, client: who, stop, asking: 0, withdraw });
 		try {
 			// A cancel that came with the call (omp was stopped meanwhile) is read first.
 			await new Promise(resolve => setImmediate(resolve));
@@ -197,14 +200,17 @@ class Hands {
 		this.show();
 	}
 
-	/** The remote calls that wait for the human, in the order in which omp asks. */
+	/** The remote calls that wait for the human, in the order in which omp asks. They stand below omp's box: one that
+	 * is taller than the terminal (a command of many lines) pushes out whatever is above it. */
 	show(): void {
 		const waiting = [...this.running.values()].filter(call => call.asking > 0);
-		const lines = waiting.map(call => `A2A: REMOTE call waits for approval: ${call.what} (asked by ${call.client})`);
+		const first = waiting.slice(0, MOST_SHOWN);
+		const lines = first.map(call => `A2A: REMOTE call waits for approval: ${call.short} (asked by ${call.client})`);
+		if (waiting.length > MOST_SHOWN) lines.push(`A2A: and ${waiting.length - MOST_SHOWN} more REMOTE calls`);
 		const shown = lines.join("\n");
 		if (shown === this.#shown) return;
 		this.#shown = shown;
-		this.ctx.ui.setWidget("a2a", lines.length > 0 ? lines : undefined);
+		this.ctx.ui.setWidget("a2a", lines.length > 0 ? lines : undefined, { placement: "belowEditor" });
 	}
 	#shown = "";
 }
@@ -342,7 +348,7 @@ class Bridge {
 			// What it could say itself it has said.
 			if (this.#why === "") {
 				this.#why = ready ? `${why}, again and again` : why;
-				const heard = this.#stderr.trim() ? `\n${readable(this.#stderr.trim().split("\n").pop())}` : "";
+				const heard = this.#stderr.trim() ? `\n${readable(this.#stderr.trim().split("\n").pop(), 300)}` : "";
 				const fix = "reinstall it (a2a-bridge omp install), then /a2a restart";
 				ui.notify(`A2A bridge: ${this.#why}; ${fix}${heard}`, "error");
 			}
@@ -476,7 +482,9 @@ export default function a2aBridge(pi: ExtensionAPI): void {
 	pi.on("tool_approval_resolved", event => guarded(pi, () => bridge?.hands.asked(event.toolCallId, -1))());
 	pi.registerCommand("a2a", {
 		description: "The A2A bridge: status, token, restart, rotate, stop",
-		getArgumentCompletions: prefix => COMPLETIONS.filter(({ value }) => value.startsWith(prefix.trim())),
+		// A word that is whole is not offered: the menu would take the Enter that is meant for the command.
+		getArgumentCompletions: prefix =>
+			COMPLETIONS.filter(({ value }) => value.startsWith(prefix.trim()) && value !== prefix.trim()),
 		handler: async (line, ctx) => {
 			try {
 				const { message, level } = await command(line.trim() || "status");
