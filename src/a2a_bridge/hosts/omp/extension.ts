@@ -9,12 +9,13 @@ const COMMAND: string[] = ["a2a-bridge"];
 const LINK_VERSION = 1;
 const WRITTEN_FOR = "omp 18.2";
 
-const MOST_UNREAD_BYTES = 64 * 1024 * 1024;
+const MOST_UNREAD_CHARACTERS = 64 * 1024 * 1024;
 const MOST_SHOWN = 3;
 const MOST_LINE_CHARACTERS = 256 * 1024 * 1024;
 const MOST_STDERR_CHARACTERS = 2000;
 const ANSWER_MS = 5_000;
-const END_MS = 1_500;
+const END_MS = 1_000;
+const LAST_WORDS_MS = 250;
 const BACKOFF_MS = [500, 1_000, 2_000, 5_000, 10_000];
 const STEADY_MS = 60_000;
 
@@ -25,10 +26,15 @@ const WITHDRAWN = -32800;
 
 const GONE = "host unavailable: omp has ended";
 
+const REINSTALL = "run a2a-bridge omp install and restart omp";
+
 type Json = Record<string, any>;
 type Level = "info" | "warning" | "error";
 type Block = Json & { type: string };
 type Outcome = { content: Block[]; isError: boolean };
+
+/** How a child ended, and what to do about it. */
+type End = { why: string; fix?: string; orderly?: boolean };
 
 class Refusal extends Error {
 	constructor(readonly code: number, message: string) {
@@ -63,6 +69,7 @@ function readable(value: unknown, most: number): string {
 class Hands {
 	readonly running = new Map<string, Running>();
 	#wireSchema: (tool: any) => Json = () => ({});
+	#atEnd: (id: string, callback: () => Promise<void>, options: Json) => void = () => {};
 	#ending = false;
 	#validate: (tool: any, call: Json) => unknown = () => ({});
 
@@ -81,14 +88,14 @@ class Hands {
 		try {
 			this.#wireSchema = (await import("@oh-my-pi/pi-ai/utils/schema")).toolWireSchema as any;
 			this.#validate = (await import("@oh-my-pi/pi-ai/utils/validation")).validateToolArguments as any;
-			// A signal ends omp's RPC mode without a word to its extensions; what runs for callers is to end with it.
-			(await import("@oh-my-pi/pi-utils")).postmortem.register("a2a-bridge", () => this.end(), { exitOnly: true });
+			this.#atEnd = (await import("@oh-my-pi/pi-utils")).postmortem.register as any;
 		} catch (error) {
 			missing.push(readable(text(error), 300));
 		}
 		const used: Json = {
 			toolWireSchema: this.#wireSchema,
 			validateToolArguments: this.#validate,
+			"postmortem.register": this.#atEnd,
 			"pi.getAllTools": this.pi.getAllTools,
 			"pi.getActiveTools": this.pi.getActiveTools,
 			"session.getToolByName": this.#session?.getToolByName,
@@ -118,8 +125,8 @@ class Hands {
 	 * server has from another one (`mcp__…` is its own name there) stays out, or two bridges that lend to each other
 	 * would each offer the other's offer of the other's offer. */
 	#find(name: string): any {
-		const tool = this.#session?.getToolByName(name);
-		return tool?.name === name && !String(tool.mcpToolName ?? "").startsWith("mcp__") ? tool : undefined;
+		const tool = typeof name === "string" ? this.#session?.getToolByName(name) : undefined;
+		return tool && tool.name === name && !String(tool.mcpToolName ?? "").startsWith("mcp__") ? tool : undefined;
 	}
 
 	async call({ id, name, arguments: given, client }: Json): Promise<Outcome> {
@@ -184,11 +191,16 @@ class Hands {
 		for (const id of [...this.running.keys()]) this.cancel(id);
 	}
 
+	/** Have this done when a signal ends omp, of which its RPC mode says nothing to its extensions. */
+	atEnd(work: () => Promise<void>): void {
+		this.#atEnd("a2a-bridge", work, { exitOnly: true });
+	}
+
 	/** Cancel all, and give it a moment to end. */
 	async end(): Promise<void> {
 		this.#ending = true;
 		this.cancelAll();
-		for (let turn = 0; turn < 20 && this.running.size > 0; turn++) await Bun.sleep(50);
+		for (let turn = 0; turn < 10 && this.running.size > 0; turn++) await Bun.sleep(50);
 	}
 
 	/** omp asks its human about this call, or has the answer. */
@@ -260,32 +272,70 @@ class Bridge {
 	#failures = 0;
 	#why = "";
 	#again: NodeJS.Timeout | undefined;
+	#turn = Promise.resolve();
+	#unread = 0;
 
 	constructor(readonly hands: Hands) {}
 
-	start(): void {
+	/** Start the child anew, or for the first time; one after the other, however often it is asked for. */
+	restart(): Promise<void> {
+		return this.#inTurn(async () => {
+			await this.#end("human");
+			this.#failures = 0;
+			this.#start();
+		});
+	}
+
+	/** End the child, which answers the calls in flight first. Resolves when it has ended. */
+	stop(why: "omp" | "human"): Promise<void> {
+		return this.#inTurn(() => this.#end(why));
+	}
+
+	/** omp is about to end: so does what runs for callers, and the child. */
+	async leave(): Promise<void> {
+		await this.hands.end();
+		await this.stop("omp");
+	}
+
+	#inTurn(work: () => Promise<void>): Promise<void> {
+		this.#turn = this.#turn.then(work, work);
+		return this.#turn;
+	}
+
+	#start(): void {
 		clearTimeout(this.#again);
 		this.#wanted = true;
-		this.#readySince = 0;
+		this.#readySince = this.#held = this.#unread = 0;
 		this.#pieces = [];
-		this.#held = 0;
 		this.#why = this.#stderr = "";
-		// A session of its own: Ctrl-Z and a hang-up of the terminal reach omp alone, and the bridge can still answer.
 		const port = this.#port > 0 ? ["--port", String(this.#port)] : [];
-		const child = spawn(COMMAND[0]!, [...COMMAND.slice(1), "omp", "link", ...port], { stdio: "pipe", detached: true });
+		const words = [...COMMAND.slice(1), "omp", "link", ...port];
+		let child: ChildProcessWithoutNullStreams;
+		try {
+			// A session of its own: Ctrl-Z and a hang-up of the terminal reach omp alone, and the bridge can still answer.
+			child = spawn(COMMAND[0]!, words, { stdio: "pipe", detached: true });
+		} catch (error) {
+			this.#ended({ why: `${COMMAND[0]} cannot be started: ${text(error)}`, fix: REINSTALL });
+			return;
+		}
 		this.#child = child;
 		const own = (handler: (...given: any[]) => void) =>
 			guarded(this.hands.pi, (...given: any[]) => this.#child === child && handler(...given));
 		child.stdout.setEncoding("utf8").on("data", own(piece => this.#read(piece)));
 		child.stderr.setEncoding("utf8").on("data", own(piece => this.#overheard(piece)));
 		for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => {});
-		child.on("error", own(error => this.#ended(`${COMMAND[0]} cannot be started: ${text(error)}`)));
-		child.on("close", own((code, signal) => this.#ended(signal ? `it was ended by ${signal}` : "", code)));
+		child.on("error", own(error => this.#ended({ why: `${COMMAND[0]} cannot be started: ${text(error)}`, fix: REINSTALL })));
+		const over = own((code, signal) => {
+			const why = signal ? `it was ended by ${signal}` : `it ended with exit code ${code}`;
+			this.#ended({ why, orderly: code === 0 });
+		});
+		child.on("close", over);
+		// Its last words may still be on their way; but a process that it left may hold its pipes for ever.
+		child.on("exit", (...given) => void setTimeout(() => over(...given), LAST_WORDS_MS).unref());
 		child.unref();
 	}
 
-	/** End the child, which answers the calls in flight first. Resolves when it has ended. */
-	async stop(why: "omp" | "human"): Promise<void> {
+	async #end(why: "omp" | "human"): Promise<void> {
 		clearTimeout(this.#again);
 		this.#wanted = false;
 		const child = this.#child;
@@ -293,14 +343,9 @@ class Bridge {
 		if (why === "human") this.#write(encoded({ method: "stopping" }));
 		this.#let();
 		child.stdin.end();
-		setTimeout(guarded(this.hands.pi, () => child.kill("SIGKILL")), END_MS).unref();
-		await new Promise(resolve => child.once("close", resolve));
-	}
-
-	async restart(): Promise<void> {
-		await this.stop("human");
-		this.#failures = 0;
-		this.start();
+		const timer = setTimeout(guarded(this.hands.pi, () => child.kill("SIGKILL")), END_MS);
+		if (child.exitCode === null && child.signalCode === null) await new Promise(resolve => child.once("exit", resolve));
+		clearTimeout(timer);
 	}
 
 	get state(): string {
@@ -330,14 +375,13 @@ class Bridge {
 		for (const asked of this.#asked.values()) asked.reject(new Error("the bridge has ended"));
 	}
 
-	#ended(words: string, code?: number | null): void {
+	#ended({ why, fix = `/a2a restart, or ${REINSTALL}`, orderly = false }: End): void {
 		const ready = this.#readySince > 0;
 		const steady = ready && Date.now() - this.#readySince > STEADY_MS;
 		this.#let();
 		if (!this.#wanted) return;
-		const why = words || `it ended with exit code ${code}`;
 		const { ui } = this.hands.ctx;
-		if (ready && code === 0) {
+		if (ready && orderly) {
 			this.#why = "it was ended from outside";
 			ui.notify(`A2A bridge: ${this.#why}; /a2a restart starts it again`, "warning");
 			return;
@@ -349,13 +393,12 @@ class Bridge {
 			if (this.#why === "") {
 				this.#why = ready ? `${why}, again and again` : why;
 				const heard = this.#stderr.trim() ? `\n${readable(this.#stderr.trim().split("\n").pop(), 300)}` : "";
-				const fix = "reinstall it (a2a-bridge omp install), then /a2a restart";
 				ui.notify(`A2A bridge: ${this.#why}; ${fix}${heard}`, "error");
 			}
 			return;
 		}
 		ui.notify(`A2A bridge: ${why}; it is started again in ${wait / 1000} s`, "warning");
-		this.#again = setTimeout(guarded(this.hands.pi, () => this.start()), wait);
+		this.#again = setTimeout(guarded(this.hands.pi, () => this.#start()), wait);
 		this.#again.unref();
 	}
 
@@ -431,8 +474,12 @@ class Bridge {
 	#write(line: string): void {
 		const stdin = this.#child?.stdin;
 		if (!stdin?.writable) return;
-		stdin.write(line);
-		if (stdin.writableLength > MOST_UNREAD_BYTES) this.#child?.kill("SIGKILL"); // it asks and does not read
+		// bun does not count what is held back (writableLength).
+		this.#unread += line.length;
+		stdin.write(line, () => {
+			this.#unread -= line.length;
+		});
+		if (this.#unread > MOST_UNREAD_CHARACTERS) this.#child?.kill("SIGKILL"); // it asks and does not read
 	}
 }
 
@@ -477,7 +524,9 @@ export default function a2aBridge(pi: ExtensionAPI): void {
 	if (shared[OWNER] !== self) return;
 
 	pi.on("session_start", (_event, ctx) => guarded(pi, () => begin(pi, ctx))());
-	pi.on("session_shutdown", (_event, ctx) => guarded(pi, () => isMain(pi, ctx) && bridge?.stop("omp"))());
+	pi.on("session_shutdown", async (_event, ctx) => {
+		if (ctx.sessionManager === bridge?.hands.ctx.sessionManager) await bridge?.leave().catch(() => {});
+	});
 	pi.on("tool_approval_requested", event => guarded(pi, () => bridge?.hands.asked(event.toolCallId, 1))());
 	pi.on("tool_approval_resolved", event => guarded(pi, () => bridge?.hands.asked(event.toolCallId, -1))());
 	pi.registerCommand("a2a", {
@@ -513,8 +562,10 @@ async function begin(pi: ExtensionAPI, ctx: ExtensionContext): Promise<void> {
 	const hands = new Hands(pi, ctx);
 	try {
 		await hands.prepare();
-		bridge = new Bridge(hands);
-		bridge.start();
+		const started = new Bridge(hands);
+		bridge = started;
+		hands.atEnd(() => started.leave());
+		await started.restart();
 	} catch (error) {
 		ctx.ui.notify(`A2A bridge: ${text(error)}`, "error");
 	}
