@@ -144,6 +144,13 @@ def load(path: Path) -> Config:
     return msgspec.convert({**values, "path": path, "warnings": warnings}, Config)
 
 
+def check(path: Path) -> None:
+    """Raise ConfigError where `load` would, and change nothing."""
+    fields = _read(path)
+    for setting in SETTINGS:
+        _checked(path, setting, fields if fields is not None else _defaults())
+
+
 def rotate(path: Path) -> str:
     """Put a new token into the file and return it. Raises ConfigError."""
     fields = _read(path)

@@ -87,7 +87,7 @@ class Home:
         self.config.chmod(0o600)
 
     def install(self, command: Sequence[str] = COMMAND) -> Path:
-        file = installation.extension_file(self.agent)
+        file = self.agent / "extensions" / installation.FILE_NAME
         installation.install(file, list(command))
         return file
 

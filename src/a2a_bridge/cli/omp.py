@@ -15,6 +15,7 @@ from a2a_bridge.control import client
 from a2a_bridge.control.rendezvous import directory
 from a2a_bridge.errors import ConfigError, InstallError
 from a2a_bridge.hosts.omp import installation
+from a2a_bridge.hosts.omp.directories import directories
 from a2a_bridge.hosts.omp.installation import State
 
 VERSION_SECONDS = 20
@@ -31,16 +32,16 @@ Profile = Annotated[
 @app.command()
 def install(profile: Profile = None) -> None:
     """Put the bridge's extension into omp. It starts with omp's next start."""
-    agent = installation.agent_directory(os.environ, profile)
-    others = installation.originals(agent)
+    where = directories(os.environ, profile)
+    file = installation.extension_file(where)
+    installation.inspect(file, _command())  # what cannot be read is told before what is found elsewhere
+    others = installation.originals(where)
     if others:
         raise InstallError(
             f"another A2A bridge is among omp's extensions: {', '.join(map(str, others))}; two would lend the "
             "same session twice. Remove it (omp plugin uninstall NAME, or delete the file), then install again"
         )
-    file = installation.extension_file(agent)
-    before = installation.inspect(file, _command()).state
-    installation.install(file, _command())
+    before = installation.install(file, _command())
     print(f"{'installed' if before is State.ABSENT else 'installed anew'}: {file}")
     if _is_passing():
         print("note: this installation is a temporary one of uvx; when its cache is cleared, install the bridge again")
@@ -53,7 +54,7 @@ def install(profile: Profile = None) -> None:
 @app.command()
 def uninstall(profile: Profile = None) -> None:
     """Take the bridge's extension out of omp. A running omp keeps its bridge until it ends, or /a2a stop."""
-    file = installation.extension_file(installation.agent_directory(os.environ, profile))
+    file = installation.extension_file(directories(os.environ, profile))
     if installation.uninstall(file, _command()):
         print(f"removed: {file}")
     else:
@@ -63,21 +64,26 @@ def uninstall(profile: Profile = None) -> None:
 @app.command()
 def status(profile: Profile = None) -> None:
     """Show whether omp, the extension and a running bridge are there. Exit code 1 when it is not installed."""
-    agent = installation.agent_directory(os.environ, profile)
-    file = installation.extension_file(agent)
+    where = directories(os.environ, profile)
+    file = installation.extension_file(where)
     found = installation.inspect(file, _command())
-    fix = "" if found.state is State.CURRENT else "; run a2a-bridge omp install"
-    if found.state is State.FOREIGN:
-        fix = "; move it away, then run a2a-bridge omp install"
+    others = installation.originals(where)
     detail = f" ({found.detail})" if found.detail else ""
     print(f"omp        {_omp_version()}")
-    print(f"extension  {found.state.value}: {file}{detail}{fix}")
-    for other in installation.originals(agent):
+    print(f"extension  {found.state.value}: {file}{detail}{_fix(found.state, profile)}")
+    for other in others:
         print(f"           another A2A bridge is there too, remove it: {other}")
     print(f"config     {_config()}")
     print("\n".join(_bridges()))
-    if found.state is not State.CURRENT:
+    if found.state is not State.CURRENT or others:
         raise typer.Exit(1)
+
+
+def _fix(state: State, profile: str | None) -> str:
+    again = f"run a2a-bridge omp install{f' --profile {profile}' if profile else ''}"
+    if state is State.FOREIGN:
+        return f"; move it away, then {again}"
+    return "" if state is State.CURRENT else f"; {again}"
 
 
 @app.command(hidden=True)
@@ -104,7 +110,8 @@ def _omp_version() -> str:
     if program is None:
         return "not found on the PATH"
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS).stdout
+        command = [program, "--version"]
+        said = subprocess.run(command, capture_output=True, errors="replace", timeout=VERSION_SECONDS).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{program} does not run ({error})"
     version = re.search(r"(\d+)\.(\d+)\.\d+", said)
@@ -120,7 +127,7 @@ def _config() -> str:
     if not path.exists():
         return f"{path} (made on the first start)"
     try:
-        config.load(path)
+        config.check(path)
     except ConfigError as error:
         return f"UNUSABLE: {error}"
     return str(path)

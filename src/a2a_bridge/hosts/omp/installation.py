@@ -1,13 +1,10 @@
-"""The extension in omp's own directory: where that is, putting it there, and what is there already.
-
-The directory is found as omp finds it: its agent directory is `~/.omp/agent`, moved by `PI_CODING_AGENT_DIR`,
-by `PI_CONFIG_DIR` (a name below the home directory), or by a profile (`OMP_PROFILE`, `PI_PROFILE`, `--profile`).
-"""
+"""The extension in omp's own directory: putting it there, taking it out, and what is there already."""
 
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -16,12 +13,12 @@ from typing import NamedTuple
 import msgspec
 
 from a2a_bridge.errors import InstallError
+from a2a_bridge.hosts.omp.directories import Directories
 
 FILE_NAME = "a2a-bridge.ts"
 # The first line of what this package writes; a file without it is somebody else's.
 MARK = "// a2a-bridge: written by `a2a-bridge omp install`. Changes are lost with the next one.\n"
-_COMMAND = re.compile(r"^const COMMAND: string\[\] = (\[.*\]);$", re.MULTILINE)
-_PROFILE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_COMMAND = re.compile(r"^const COMMAND: string\[\] = (.*);$", re.MULTILINE)
 # What the original bridge's source says of itself, wherever it lies among omp's extensions.
 _ORIGINAL = re.compile(r"a2a-bridge\.json|A2A bridge listening|omp-a2a-bridge")
 _SOURCES = (".ts", ".js", ".mjs", ".tsx")
@@ -45,23 +42,8 @@ class Found(NamedTuple):
     detail: str = ""
 
 
-def agent_directory(environ: Mapping[str, str], profile: str | None = None) -> Path:
-    """omp's agent directory. Raises InstallError for a profile that omp refuses."""
-    chosen = profile if profile is not None else environ.get("OMP_PROFILE", environ.get("PI_PROFILE", ""))
-    chosen = chosen.strip()
-    root = Path(environ.get("HOME") or Path.home()) / (environ.get("PI_CONFIG_DIR") or ".omp")
-    if chosen and chosen != "default":
-        if not _PROFILE.fullmatch(chosen) or chosen.endswith("."):
-            raise InstallError(
-                f"profile {chosen!r} is no name that omp takes; expected lower-case letters, digits, . _ and -"
-            )
-        return root / "profiles" / chosen / "agent"
-    moved = environ.get("PI_CODING_AGENT_DIR")
-    return Path(moved).absolute() if moved else root / "agent"
-
-
-def extension_file(agent: Path) -> Path:
-    return agent / "extensions" / FILE_NAME
+def extension_file(where: Directories) -> Path:
+    return where.extensions / FILE_NAME
 
 
 def rendered(command: Sequence[str]) -> str:
@@ -74,21 +56,18 @@ def rendered(command: Sequence[str]) -> str:
 def inspect(file: Path, command: Sequence[str]) -> Found:
     """What lies in the extension's place. Raises InstallError when it cannot be read."""
     try:
-        source = file.read_text("utf-8")
+        source = _source(file)
     except FileNotFoundError:
         if file.is_symlink():
             return Found(State.BROKEN, f"a link to {os.readlink(file)}, which does not exist")
         return Found(State.ABSENT)
-    except (OSError, UnicodeDecodeError) as error:
-        if file.is_dir() or isinstance(error, UnicodeDecodeError):
-            return Found(State.FOREIGN)
+    except OSError as error:
         raise InstallError(f"{file} cannot be read: {error.strerror}") from None
-    if not source.startswith(MARK):
+    if source is None or not source.startswith(MARK):
         return Found(State.FOREIGN)
-    found = _COMMAND.search(source)
-    starts = msgspec.json.decode(found[1], type=list[str]) if found else []
-    if not starts or not os.access(starts[0], os.X_OK):
-        return Found(State.BROKEN, f"it starts {starts[0] if starts else 'nothing'}, which does not exist")
+    starts = _starts(source)
+    if broken := _why_not(starts):
+        return Found(State.BROKEN, broken)
     if source == rendered(command):
         return Found(State.CURRENT, f"starts {' '.join(starts)}")
     if starts != list(command):
@@ -96,8 +75,8 @@ def inspect(file: Path, command: Sequence[str]) -> Found:
     return Found(State.OUTDATED)
 
 
-def install(file: Path, command: Sequence[str]) -> None:
-    """Write the extension, in one step. Raises InstallError, with the old file untouched."""
+def install(file: Path, command: Sequence[str]) -> State:
+    """Write the extension, in one step; what was there before. Raises InstallError, with the old file untouched."""
     found = inspect(file, command)
     if found.state is State.FOREIGN:
         raise InstallError(f"{file} is not a file of this bridge, and is left as it is; move it away first")
@@ -110,6 +89,7 @@ def install(file: Path, command: Sequence[str]) -> None:
         with suppress(OSError):
             draft.unlink()
         raise InstallError(f"{file} cannot be written: {error.strerror}") from None
+    return found.state
 
 
 def uninstall(file: Path, command: Sequence[str]) -> bool:
@@ -126,38 +106,68 @@ def uninstall(file: Path, command: Sequence[str]) -> bool:
     return True
 
 
-def originals(agent: Path) -> list[Path]:
-    """Extensions there that seem to be the original bridge: two would lend one session twice."""
-    places = [agent / "extensions"]
-    # A linked plugin lies beside the agent directory: ~/.omp/plugins, or a profile's own.
-    places.append(agent.parent / "plugins" / "node_modules")
-    return [entry for place in places for entry in _entries(place) if _is_original(entry)]
+def originals(where: Directories) -> list[Path]:
+    """Extensions and plugins that seem to be the original bridge: two would lend one session twice."""
+    extensions = [entry for entry in _entries(where.extensions) if entry.name != FILE_NAME]
+    plugins = _entries(where.plugins / "node_modules")
+    scoped = [package for scope in plugins if scope.name.startswith("@") for package in _entries(scope)]
+    return [entry for entry in (*extensions, *plugins, *scoped) if _is_original(entry)]
+
+
+def _source(file: Path) -> str | None:
+    """A file's text; None for what is no file, or no text. Raises OSError."""
+    if not stat.S_ISREG(file.stat().st_mode):
+        return None  # a pipe would keep its reader waiting
+    with suppress(UnicodeDecodeError):
+        return file.read_text("utf-8")
+    return None
+
+
+def _starts(source: str) -> list[str]:
+    found = _COMMAND.search(source)
+    try:
+        return msgspec.json.decode(found[1], type=list[str]) if found else []
+    except msgspec.DecodeError:
+        return []
+
+
+def _why_not(starts: Sequence[str]) -> str:
+    if not starts:
+        return "it starts nothing"
+    program = starts[0]
+    if not os.path.exists(program):
+        return f"it starts {program}, which does not exist"
+    return (
+        "" if os.path.isfile(program) and os.access(program, os.X_OK) else f"it starts {program}, which is no program"
+    )
 
 
 def _entries(place: Path) -> list[Path]:
     try:
-        return sorted(entry for entry in place.iterdir() if entry.name != FILE_NAME)
+        return sorted(place.iterdir())
     except OSError:
         return []
 
 
 def _is_original(entry: Path) -> bool:
-    if entry.is_dir():
+    try:
+        is_directory = stat.S_ISDIR(entry.stat().st_mode)
+    except OSError:
+        return False
+    if is_directory:
         within = [entry / "package.json", *_sources(entry), *_sources(entry / "src")]
     else:
         within = [entry] if entry.suffix in _SOURCES else []
-    return any(_says(file) for file in within)
+    return any(_says_so(file) for file in within)
 
 
 def _sources(directory: Path) -> list[Path]:
     return [file for file in _entries(directory) if file.suffix in _SOURCES]
 
 
-def _says(file: Path) -> bool:
+def _says_so(file: Path) -> bool:
     try:
-        if file.stat().st_size > _MOST_SOURCE_BYTES:
-            return False
-        source = file.read_text("utf-8", "replace")
+        source = _source(file) if file.stat().st_size <= _MOST_SOURCE_BYTES else None
     except OSError:
         return False
-    return not source.startswith(MARK) and _ORIGINAL.search(source) is not None
+    return source is not None and not source.startswith(MARK) and _ORIGINAL.search(source) is not None
