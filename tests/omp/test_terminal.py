@@ -328,13 +328,13 @@ def test_the_bridge_ends_with_omp(tmp_path: Path, end: Callable[[Terminal], None
         port = one.served().port
         assert not refuses(port)
         end(one)
-        took = {"omp": ended_after(one.omp), "bridge": ended_after(one.bridge)}
+        began = time.monotonic()
+        took = {name: ended(pid) - began for name, pid in (("omp", one.omp), ("bridge", one.bridge))}
         assert max(took.values()) < 2, took
         assert refuses(port)
 
 
-def ended_after(pid: int) -> float:
-    """The seconds until it has ended."""
-    began = time.monotonic()
+def ended(pid: int) -> float:
+    """When it has ended."""
     until(lambda: not alive(pid), f"{pid} has ended", 10)
-    return time.monotonic() - began
+    return time.monotonic()

@@ -9,13 +9,16 @@ const COMMAND: string[] = ["a2a-bridge"];
 const LINK_VERSION = 1;
 const WRITTEN_FOR = "omp 18.2";
 
+// A child that asks and does not read, or that writes a line without end, is killed.
 const MOST_UNREAD_CHARACTERS = 64 * 1024 * 1024;
-const MOST_SHOWN = 3;
 const MOST_LINE_CHARACTERS = 256 * 1024 * 1024;
 const MOST_STDERR_CHARACTERS = 2000;
+const MOST_SHOWN = 3;
+// What a command waits for the bridge; what the child gets to end, and its last words to arrive.
 const ANSWER_MS = 5_000;
 const END_MS = 1_000;
 const LAST_WORDS_MS = 250;
+// The waits before one that crashed is started again; one that had been up for so long has none behind it.
 const BACKOFF_MS = [500, 1_000, 2_000, 5_000, 10_000];
 const STEADY_MS = 60_000;
 
@@ -25,7 +28,6 @@ const BROKEN = -32603;
 const WITHDRAWN = -32800;
 
 const GONE = "host unavailable: omp has ended";
-
 const REINSTALL = "run a2a-bridge omp install and restart omp";
 
 type Json = Record<string, any>;
@@ -56,8 +58,8 @@ const text = (error: unknown) => (error instanceof Error ? error.message : Strin
 const failure = (message: string): Outcome => ({ content: [{ type: "text", text: message }], isError: true });
 
 /** What a person can read in a line: control and direction characters as escapes, and not too long. */
-function readable(value: unknown, most: number): string {
-	const whole = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+function readable(words: unknown, most: number): string {
+	const whole = String(words);
 	const cut = whole.length > most ? `${whole.slice(0, most)}… (${whole.length} characters)` : whole;
 	return cut.replace(
 		/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
@@ -71,6 +73,7 @@ class Hands {
 	#wireSchema: (tool: any) => Json = () => ({});
 	#atEnd: (id: string, callback: () => Promise<void>, options: Json) => void = () => {};
 	#ending = false;
+	#shown = "";
 	#validate: (tool: any, call: Json) => unknown = () => ({});
 
 	constructor(
@@ -133,9 +136,10 @@ class Hands {
 		const stop = new AbortController();
 		const { promise: withdrawn, reject } = Promise.withResolvers<never>();
 		const withdraw = () => reject(new Refusal(WITHDRAWN, "withdrawn"));
-		const [what, short] = [300, 100].map(most => `${readable(name, 80)} ${readable(given, most)}`) as [string, string];
+		const [tool, words] = [readable(name, 80), JSON.stringify(given) ?? ""];
+		const shown = { what: `${tool} ${readable(words, 300)}`, short: `${tool} ${readable(words, 100)}` };
 		const who = readable(client || "an unnamed client", 80);
-		this.running.set(id, { what, short, client: who, stop, asking: 0, withdraw });
+		this.running.set(id, { ...shown, client: who, stop, asking: 0, withdraw });
 		try {
 			// A cancel that came with the call (omp was stopped meanwhile) is read first.
 			await new Promise(resolve => setImmediate(resolve));
@@ -208,7 +212,11 @@ class Hands {
 		const call = this.running.get(id);
 		if (!call) return;
 		call.asking += change;
-		if (change === 1) this.ctx.ui.notify(`REMOTE call, asked by ${call.client}: ${call.what}`, "warning");
+		if (change === 1) {
+			this.ctx.ui.notify(`REMOTE call, asked by ${call.client}: ${call.what}`, "warning");
+			this.running.delete(id); // omp asks in the order in which they come to ask
+			this.running.set(id, call);
+		}
 		this.show();
 	}
 
@@ -224,7 +232,6 @@ class Hands {
 		this.#shown = shown;
 		this.ctx.ui.setWidget("a2a", lines.length > 0 ? lines : undefined, { placement: "belowEditor" });
 	}
-	#shown = "";
 }
 
 /** A result that omp moved to the background is awaited here: what it brings belongs to the caller, and must neither
