@@ -129,7 +129,9 @@ async def test_a_caller_that_cancels_is_answered_at_once_and_nothing_runs(asking
     assert (await waiting).result["content"][0]["text"] == "cancelled by the caller"
     assert asyncio.get_running_loop().time() - began < 0.5
     await asyncio.to_thread(asking.notice, "REMOTE call withdrawn", "warning")
+    await soon(lambda: "withdrawn, its prompt runs nothing: bash" in str(asking.requests("setWidget")[-1]))
     await nothing_comes_of(asking, prompt, trace)
+    await soon(lambda: asking.requests("setWidget")[-1].get("widgetLines") is None)
 
 
 async def test_l5_a_caller_that_hangs_up_leaves_a_start_without_done(asking: Omp, tmp_path: Path) -> None:

@@ -402,7 +402,7 @@ def large(times):
 
 def test_one_that_never_reads_what_it_asks_for_is_ended(stage: tuple[Play, Omp]) -> None:
     _, one, before = begin(stage, LARGE + "if STARTS > 1:\n    serve()\nready()\nlarge(40)\nhang()\n")
-    assert "SIGKILL" in one.notice("is started again in", "warning", after=before)
+    assert "did not read" in one.notice("is started again in", "warning", after=before)
     one.notice("serving, as number 2", after=before)
     well(one)
 
@@ -490,7 +490,7 @@ for _ in range(300):
 hang()
 """
     _, one, before = begin(stage, lines)
-    assert "SIGKILL" in one.notice("is started again in", "warning", after=before)
+    assert "line without an end" in one.notice("is started again in", "warning", after=before)
     one.notice("serving, as number 2", after=before)
     well(one)
 

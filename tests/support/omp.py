@@ -211,7 +211,7 @@ def omp(home: Home, *options: str, env: Mapping[str, str] | None = None) -> Iter
 
 def processes() -> list[tuple[int, int, str, str]]:
     """Id, parent, state and command of each."""
-    listed = subprocess.check_output(["ps", "-axo", "pid=,ppid=,stat=,args="], text=True)
+    listed = subprocess.check_output(["ps", "-axww", "-o", "pid=,ppid=,stat=,args="], text=True)
     rows = (line.split(None, 3) for line in listed.splitlines())
     return [(int(row[0]), int(row[1]), row[2], row[3] if len(row) > 3 else "") for row in rows]
 

@@ -108,7 +108,7 @@ def _is_passing() -> bool:
 def _omp_version() -> str:
     program = shutil.which("omp")
     if program is None:
-        return "not found on the PATH"
+        return "not found on the PATH; what is installed counts for any omp of this user all the same"
     try:
         command = [program, "--version"]
         said = subprocess.run(command, capture_output=True, errors="replace", timeout=VERSION_SECONDS).stdout

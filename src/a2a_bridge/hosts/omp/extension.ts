@@ -73,6 +73,8 @@ class Hands {
 	#wireSchema: (tool: any) => Json = () => ({});
 	#atEnd: (id: string, callback: () => Promise<void>, options: Json) => void = () => {};
 	#ending = false;
+	// The calls that were withdrawn while omp asked about them; its prompts stay open.
+	readonly #stale = new Map<string, string>();
 	#shown = "";
 	#validate: (tool: any, call: Json) => unknown = () => ({});
 
@@ -188,6 +190,7 @@ class Hands {
 		call.stop.abort();
 		if (call.asking === 0) return;
 		call.withdraw(); // omp keeps the prompt open, and runs nothing when it is answered
+		this.#stale.set(id, call.short);
 		this.ctx.ui.notify(`REMOTE call withdrawn; however its prompt is answered, nothing runs: ${call.what}`, "warning");
 	}
 
@@ -209,8 +212,9 @@ class Hands {
 
 	/** omp asks its human about this call, or has the answer. */
 	asked(id: string, change: 1 | -1): void {
+		if (change === -1) this.#stale.delete(id);
 		const call = this.running.get(id);
-		if (!call) return;
+		if (!call) return this.show();
 		call.asking += change;
 		if (change === 1) {
 			this.ctx.ui.notify(`REMOTE call, asked by ${call.client}: ${call.what}`, "warning");
@@ -224,9 +228,12 @@ class Hands {
 	 * is taller than the terminal (a command of many lines) pushes out whatever is above it. */
 	show(): void {
 		const waiting = [...this.running.values()].filter(call => call.asking > 0);
-		const first = waiting.slice(0, MOST_SHOWN);
-		const lines = first.map(call => `A2A: REMOTE call waits for approval: ${call.short} (asked by ${call.client})`);
-		if (waiting.length > MOST_SHOWN) lines.push(`A2A: and ${waiting.length - MOST_SHOWN} more REMOTE calls`);
+		const all = [
+			...[...this.#stale.values()].map(what => `withdrawn, its prompt runs nothing: ${what}`),
+			...waiting.map(call => `waits for approval: ${call.short} (asked by ${call.client})`),
+		];
+		const lines = all.slice(0, MOST_SHOWN).map(words => `A2A: REMOTE call ${words}`);
+		if (all.length > MOST_SHOWN) lines.push(`A2A: and ${all.length - MOST_SHOWN} more REMOTE calls`);
 		const shown = lines.join("\n");
 		if (shown === this.#shown) return;
 		this.#shown = shown;
@@ -278,6 +285,7 @@ class Bridge {
 	#port = 0;
 	#failures = 0;
 	#why = "";
+	#killed = "";
 	#again: NodeJS.Timeout | undefined;
 	#turn = Promise.resolve();
 	#unread = 0;
@@ -314,7 +322,7 @@ class Bridge {
 		this.#wanted = true;
 		this.#readySince = this.#held = this.#unread = 0;
 		this.#pieces = [];
-		this.#why = this.#stderr = "";
+		this.#why = this.#stderr = this.#killed = "";
 		const port = this.#port > 0 ? ["--port", String(this.#port)] : [];
 		const words = [...COMMAND.slice(1), "omp", "link", ...port];
 		let child: ChildProcessWithoutNullStreams;
@@ -333,7 +341,7 @@ class Bridge {
 		for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => {});
 		child.on("error", own(error => this.#ended({ why: `${COMMAND[0]} cannot be started: ${text(error)}`, fix: REINSTALL })));
 		const over = own((code, signal) => {
-			const why = signal ? `it was ended by ${signal}` : `it ended with exit code ${code}`;
+			const why = this.#killed || (signal ? `it was ended by ${signal}` : `it ended with exit code ${code}`);
 			this.#ended({ why, orderly: code === 0 });
 		});
 		child.on("close", over);
@@ -409,6 +417,11 @@ class Bridge {
 		this.#again.unref();
 	}
 
+	#kill(why: string): void {
+		this.#killed = `${why}, and was ended`;
+		this.#child?.kill("SIGKILL");
+	}
+
 	#overheard(piece: string): void {
 		this.#stderr = (this.#stderr + piece).slice(-MOST_STDERR_CHARACTERS);
 		if (piece.length < MOST_STDERR_CHARACTERS) this.hands.pi.logger.warn("a2a-bridge", { stderr: piece.trim() });
@@ -418,7 +431,7 @@ class Bridge {
 		const [head, ...rest] = piece.split("\n");
 		this.#pieces.push(head!);
 		this.#held += head!.length;
-		if (this.#held > MOST_LINE_CHARACTERS) this.#child?.kill("SIGKILL");
+		if (this.#held > MOST_LINE_CHARACTERS) this.#kill("it wrote a line without an end");
 		for (const part of rest) {
 			const line = this.#pieces.join("");
 			this.#pieces = [part];
@@ -486,7 +499,7 @@ class Bridge {
 		stdin.write(line, () => {
 			this.#unread -= line.length;
 		});
-		if (this.#unread > MOST_UNREAD_CHARACTERS) this.#child?.kill("SIGKILL"); // it asks and does not read
+		if (this.#unread > MOST_UNREAD_CHARACTERS) this.#kill("it asked and did not read what it was answered");
 	}
 }
 
