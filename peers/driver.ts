@@ -9,7 +9,13 @@ const TEXTS: Record<string, () => string> = {
 	odd: () => "nul \0, escape \u001b[31m, separator \u2028, bom \ufeff",
 };
 
+// Sessions that have started in this process: Main, and its subagents.
+let sessions = 0;
+
 export default function driver(pi: ExtensionAPI): void {
+	pi.on("session_start", () => {
+		sessions += 1;
+	});
 	// omp shortens what its own tools say; an extension's tool says what it likes.
 	pi.registerTool({
 		name: "produce",
@@ -35,6 +41,7 @@ export default function driver(pi: ExtensionAPI): void {
 			const { AgentRegistry, MAIN_AGENT_ID } = pi.pi as any;
 			const session = AgentRegistry.global().get(MAIN_AGENT_ID).session;
 			const steps: Record<string, (step: any) => unknown> = {
+				sessions: () => sessions,
 				tools: () => pi.getAllTools().map(tool => tool.name),
 				call: async ({ name, arguments: given, times = 1 }) => {
 					const took: number[] = [];

@@ -241,6 +241,24 @@ async def test_cancelling_background_work_ends_it(home: Home) -> None:
         await left_alone(one)
 
 
+async def test_a_subagent_has_no_bridge_and_its_end_is_its_callers(home: Home) -> None:
+    """It fires Main's events once more, in the same process; and its result would wake Main's model."""
+    with omp(home) as one:
+        client = client_of(one)
+        await client.open()
+        bridge = one.bridge_pid()
+        task = {"context": "# Goal\nnothing", "tasks": [{"name": "Idle", "task": "Say hello."}]}
+        call = asyncio.create_task(client.call("task", task, message_id="t"))
+        await soon(lambda: one.drive(do="sessions") == 2, call)
+        assert one.bridge_pid() == bridge, "one child, the same"
+        assert (await client.message("ping")).result == {}
+        await client.message("notifications/cancelled", {"requestId": "t"})
+        assert (await call).result["content"][0]["text"] == "cancelled by the caller"
+        assert (await text_of(client, "bash", command="echo still here")).startswith("still here\n")
+        await left_alone(one)
+        assert one.bridge_pid() == bridge
+
+
 async def left_alone(one: Omp) -> None:
     """Nothing was put into the host's conversation, and its model was not asked."""
     one.say(id="messages", type="get_messages")
