@@ -8,10 +8,11 @@ from a2a_bridge.errors import HostUnavailable, UnknownTool
 from a2a_bridge.hosts.local.bash import BASH
 from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.read import READ
+from a2a_bridge.hosts.local.write import WRITE
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Call, Result, Tool
 
-TOOLS: tuple[TypedTool[Any, Place], ...] = (READ, BASH)
+TOOLS: tuple[TypedTool[Any, Place], ...] = (READ, WRITE, BASH)
 
 
 class LocalHost:

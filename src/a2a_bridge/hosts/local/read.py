@@ -11,6 +11,7 @@ import msgspec
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.clip import whole_end
+from a2a_bridge.hosts.local.kinds import kind
 from a2a_bridge.hosts.local.place import Place, Stopped
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
@@ -96,7 +97,7 @@ def _skip(file: BinaryIO, lines: int, stopped: Stopped) -> int:
 
 def _expect_regular(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise ToolError(f"{path}: not a regular file but a {_kind(mode)}; it was not opened")
+        raise ToolError(f"{path}: not a regular file but a {kind(mode)}; it was not opened")
 
 
 def _lines(file: BinaryIO, stopped: Stopped) -> Iterator[tuple[bytes, bool]]:
@@ -135,18 +136,7 @@ def _entry(entry: os.DirEntry[str]) -> str:
         return f"{name}/"
     if stat.S_ISREG(status.st_mode):
         return f"{name}  {status.st_size} bytes"
-    return f"{name}  ({_kind(status.st_mode)})"
-
-
-def _kind(mode: int) -> str:
-    kinds = {
-        stat.S_IFLNK: "symbolic link",
-        stat.S_IFIFO: "FIFO",
-        stat.S_IFSOCK: "socket",
-        stat.S_IFCHR: "character device",
-        stat.S_IFBLK: "block device",
-    }
-    return kinds.get(stat.S_IFMT(mode), "special file")
+    return f"{name}  ({kind(status.st_mode)})"
 
 
 READ = TypedTool(

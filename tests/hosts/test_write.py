@@ -1,0 +1,216 @@
+"""The tool `write`: all of it or nothing, and everything else about the file stays."""
+
+import os
+import resource
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_bridge.errors import ToolError
+from tests.hosts import CALL, NOBODY, Machine, as_nobody, said
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path)
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """For properties, which run many examples in one test."""
+    machine = Machine(tmp_path_factory.mktemp("shared"))
+    yield machine
+    machine.close()
+
+
+def write(here: Machine, path: str | Path, content: str, **arguments: Any) -> str:
+    return said(here.run(here.host.call("write", {"path": str(path), "content": content, **arguments}, CALL)))
+
+
+def refused(here: Machine, path: str | Path, content: str = "x", **arguments: Any) -> str:
+    with pytest.raises(ToolError) as caught:
+        write(here, path, content, **arguments)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+def names(directory: Path) -> set[str]:
+    return {entry.name for entry in directory.iterdir()}
+
+
+def test_it_says_what_it_did(here: Machine) -> None:
+    file = here.directory / "f"
+    assert write(here, "f", "one\ntwo\n") == f"created {file}: 2 lines, 8 bytes"
+    assert write(here, "f", "é") == f"replaced {file}: 1 line, 2 bytes"
+    assert write(here, "f", "", append=True) == f"appended to {file}: 0 lines, 0 bytes; it has 2 bytes now"
+    assert write(here, "f", "\n!", append=True) == f"appended to {file}: 2 lines, 2 bytes; it has 4 bytes now"
+    assert file.read_text() == "é\n!"
+    assert write(here, "new", "x", append=True).startswith("appended to")
+    assert names(here.directory) == {"f", "new"}
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"])), more=st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_is_written_as_it_is(shared: Machine, text: str, more: str) -> None:
+    file = shared.directory / "f"
+    write(shared, file, text)
+    assert file.read_bytes() == text.encode()
+    write(shared, file, more, append=True)
+    assert file.read_bytes() == (text + more).encode()
+
+
+def test_missing_directories_are_made(here: Machine) -> None:
+    write(here, "a/b c/ü/f", "x")
+    assert (here.directory / "a" / "b c" / "ü" / "f").read_text() == "x"
+
+
+@pytest.mark.parametrize("name", ["-dash", "new\nline", "'quote\"", "😀", "x" * 255, " ", "*"])
+def test_odd_names(here: Machine, name: str) -> None:
+    for content in ("one", "two"):
+        write(here, name, content)
+    assert (here.directory / name).read_text() == "two"
+    assert names(here.directory) == {name}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o4755, 0o666, 0o200])
+def test_the_mode_stays(here: Machine, mode: int) -> None:
+    file = here.directory / "f"
+    file.write_text("old")
+    file.chmod(mode)
+    write(here, file, "new")
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+    assert file.read_bytes() == b"new"
+
+
+def test_a_new_file_has_the_mode_that_the_umask_leaves(here: Machine) -> None:
+    before = os.umask(0o027)
+    try:
+        write(here, "f", "x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((here.directory / "f").stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="left out: only root gives files away")
+def test_the_owner_stays(here: Machine) -> None:
+    file = here.directory / "f"
+    file.write_text("old")
+    os.chown(file, NOBODY, NOBODY)
+    file.chmod(0o640)
+    write(here, file, "new")
+    status = file.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (NOBODY, NOBODY, 0o640)
+    assert file.read_text() == "new"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="left out: only root gives files away")
+def test_the_owner_stays_where_it_may_not_be_given(here: Machine) -> None:
+    """Somebody else's file in a directory that all may write: the old one is written over."""
+    here.directory.chmod(0o777)
+    for parent in here.directory.parents:
+        if parent.stat().st_uid == 0 and not parent.stat().st_mode & 0o001:
+            parent.chmod(0o711)
+    file = here.directory / "f"
+    file.write_text("the old one is longer")
+    file.chmod(0o666)
+    number = file.stat().st_ino
+    with as_nobody():
+        write(here, file, "new")
+    assert (file.stat().st_uid, file.stat().st_ino, file.read_text()) == (0, number, "new")
+    assert names(here.directory) == {"f"}
+
+
+def test_a_file_in_a_directory_that_may_not_be_written(here: Machine) -> None:
+    place = here.directory / "closed"
+    place.mkdir()
+    file = place / "f"
+    file.write_text("the old one is longer")
+    if os.geteuid() == 0:
+        for parent in place.parents:
+            if not parent.stat().st_mode & 0o001:
+                parent.chmod(0o711)
+        os.chown(file, NOBODY, NOBODY)
+    place.chmod(0o555)
+    try:
+        with as_nobody():
+            write(here, file, "new")
+            assert "permission denied" in refused(here, place / "other").lower()
+    finally:
+        place.chmod(0o755)
+    assert file.read_text() == "new"
+    assert names(place) == {"f"}
+
+
+def test_links_stay(here: Machine) -> None:
+    target, other = here.directory / "sub" / "target", here.directory / "other"
+    target.parent.mkdir()
+    target.write_text("old")
+    os.link(target, other)
+    (here.directory / "link").symlink_to("sub/target")
+    (here.directory / "dangling").symlink_to("nowhere/yet")
+    write(here, "link", "new")
+    assert (here.directory / "link").is_symlink()
+    assert target.read_text() == other.read_text() == "new", "a hard link is the same file still"
+    write(here, "dangling", "made")
+    assert (here.directory / "nowhere" / "yet").read_text() == "made"
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="left out: this system has no extended attributes here")
+def test_extended_attributes_stay(here: Machine) -> None:
+    file = here.directory / "f"
+    file.write_text("old")
+    try:
+        os.setxattr(file, "user.origin", b"here")
+    except OSError:
+        pytest.skip("left out: this file system has no extended attributes")
+    write(here, file, "new")
+    assert os.getxattr(file, "user.origin") == b"here"
+
+
+def test_what_is_no_regular_file_is_left_alone(here: Machine) -> None:
+    (here.directory / "d").mkdir()
+    os.mkfifo(here.directory / "fifo")
+    (here.directory / "null").symlink_to("/dev/null")
+    (here.directory / "round").symlink_to("round")
+    for append in (False, True):
+        assert "not a regular file but a directory" in refused(here, "d", append=append)
+        assert "not a regular file but a FIFO" in refused(here, "fifo", append=append)
+        assert "not a regular file but a character device" in refused(here, "null", append=append)
+        refused(here, "round", append=append)
+        refused(here, "f" * 256, append=append)
+        (here.directory / "plain").write_text("x")
+        refused(here, "plain/f", append=append)
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file may grow longer, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("links", [1, 2])
+def test_a_full_disk_leaves_the_old_file(here: Machine, links: int) -> None:
+    file = here.directory / "f"
+    file.write_text("old")
+    if links == 2:
+        os.link(file, here.directory / "g")
+    before = names(here.directory)
+    with room_for(100_000):
+        said = refused(here, file, "x" * 200_000)
+        assert "nothing was written" in said
+        assert "nothing was written" in refused(here, file, "x" * 200_000, append=True)
+        refused(here, "new", "x" * 200_000)
+    assert file.read_text() == "old"
+    assert names(here.directory) == before
