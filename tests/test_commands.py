@@ -105,7 +105,10 @@ def test_errors_are_short_and_have_exit_codes(
 def test_without_a_bridge_there_is_one_line(tmp_path: Path, command: str) -> None:
     ended = a2a(tmp_path, *command.split())
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == "a2a-bridge: no bridge is running for this user; start one with: a2a-bridge serve\n"
+    assert ended.stderr == (
+        "a2a-bridge: no bridge is running for this user; start one with a2a-bridge serve, "
+        "or start an omp that has it (a2a-bridge omp status)\n"
+    )
 
 
 def test_token_and_rotate_work_on_the_file_when_no_bridge_runs(tmp_path: Path) -> None:

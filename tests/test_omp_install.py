@@ -238,7 +238,7 @@ STATES: list[tuple[Callable[[Path], None], State, str]] = [
     (commanded("[5]"), State.BROKEN, ""),
     (commanded('[""]'), State.BROKEN, ""),
     (no_command, State.BROKEN, "it starts nothing"),
-    (dangling, State.BROKEN, "a link to {dir}/gone.ts, which does not exist"),
+    (dangling, State.FOREIGN, "a link to {dir}/gone.ts, which does not exist"),
     (foreign, State.FOREIGN, ""),
     (empty, State.FOREIGN, ""),
     (link_to_foreign, State.FOREIGN, ""),
@@ -387,6 +387,7 @@ def test_install_and_uninstall_say_what_they_did(tmp_path: Path, nowhere: str) -
     assert lines[1].startswith("omp:       not found on the PATH")
     assert lines[2].startswith("next:      restart omp; then, in omp: /a2a")
     assert "a2a-bridge mcp-json" in lines[3]
+    assert lines[4].startswith("note:      each start of omp takes a new port")
     assert first.stderr == ""
     again = a2a(tmp_path, "omp", "install", PATH=nowhere)
     assert again.stdout.splitlines()[0] == f"installed anew: {file}"
@@ -754,7 +755,12 @@ FIX = "; run a2a-bridge omp install"
             f"{shutil.which('sh')} -m a2a_bridge){FIX}",
         ),
         (interpreter_gone, 1, f"broken: {{file}} (it starts {{dir}}/venv/python, which does not exist){FIX}"),
-        (dangling, 1, f"broken: {{file}} (a link to {{dir}}/gone.ts, which does not exist){FIX}"),
+        (
+            dangling,
+            1,
+            "a file that is not ours: {file} (a link to {dir}/gone.ts, which does not exist); "
+            "move it away, then run a2a-bridge omp install",
+        ),
         (foreign, 1, "a file that is not ours: {file}; move it away, then run a2a-bridge omp install"),
         (a_directory, 1, "a file that is not ours: {file}; move it away, then run a2a-bridge omp install"),
     ],

@@ -144,11 +144,11 @@ def load(path: Path) -> Config:
     return msgspec.convert({**values, "path": path, "warnings": warnings}, Config)
 
 
-def check(path: Path) -> None:
-    """Raise ConfigError where `load` would, and change nothing."""
+def look(path: Path) -> dict[str, Any]:
+    """The settings as `load` would find them, by name; nothing is made or mended. Raises ConfigError."""
     fields = _read(path)
-    for setting in SETTINGS:
-        _checked(path, setting, fields if fields is not None else _defaults())
+    found = fields if fields is not None else _defaults()
+    return {setting.name: _checked(path, setting, found) for setting in SETTINGS}
 
 
 def rotate(path: Path) -> str:

@@ -285,6 +285,15 @@ async def test_a_head_at_its_bound(http: HttpCaller, length: int, status: int, p
         assert (await read_reply(reader)).status == status
 
 
+async def test_a_host_that_is_unavailable_is_no_internal_error(memory: MemoryCaller) -> None:
+    client = Client(memory)
+    await client.open()
+    memory.host.unavailable = "it sleeps"
+    reply = await client.message("tools/list", message_id="l")
+    assert reply.error == (200, -32000, "host unavailable: it sleeps", "l")
+    assert memory.reports == []
+
+
 async def test_a_head_may_begin_in_a_piece_that_is_full_of_a_body(http: HttpCaller) -> None:
     client = Client(http)
     await client.open()

@@ -225,7 +225,7 @@ async def test_m10_a_fault_inside_is_500_and_says_nothing(client: Client) -> Non
         await client.call("break", {"why": ""})
         assert isinstance(client.caller, HttpCaller)
         log = (client.caller.served.home / "stderr").read_text()
-        assert f"[a2a-bridge] internal error: HostUnavailable: host unavailable: {secret}" in log
+        assert f"[a2a-bridge] internal error: RuntimeError: {secret}" in log
         assert (await client.message("tools/list")).status == 200
 
 

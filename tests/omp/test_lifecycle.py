@@ -95,6 +95,8 @@ async def test_an_omp_that_is_stopped_is_given_up_and_found_again(home: Home) ->
         words = (await call).result["content"][0]["text"]
         assert words.startswith("host unavailable: omp does not answer; it may be stopped (Ctrl-Z)")
         assert await text_of(client, "bash", is_error=True, command=f"touch {home.work}/ran") == words
+        assert (await client.message("tools/list", message_id=1)).error == (200, -32000, words, 1)
+        assert "(does not answer)" in json.loads(home.a2a("status", "--json").stdout)["host"]
         one.process.send_signal(signal.SIGCONT)
         await soon(lambda: not sleeping(312))  # its cancel has waited in the pipe
         await until_answered(client)

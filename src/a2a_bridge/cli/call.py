@@ -16,6 +16,8 @@ from a2a_bridge.control import client, messages
 from a2a_bridge.errors import BridgeError, ControlError
 from a2a_bridge.wire.mcp import PROTOCOL_VERSION
 
+DESCRIPTION_CHARACTERS = 160
+
 
 class _UsageError(BridgeError):
     exit_code = 2
@@ -24,7 +26,7 @@ class _UsageError(BridgeError):
 def tools(
     port: chosen.Port = None,
     pid: chosen.Pid = None,
-    json: bool = typer.Option(False, "--json", help="The whole list, with the schemas, as JSON."),
+    json: bool = typer.Option(False, "--json", help="The whole list, with descriptions and schemas, as JSON."),
 ) -> None:
     """List the tools that a running bridge lends."""
     with _session(port, pid) as session:
@@ -35,7 +37,13 @@ def tools(
     for tool in listed:
         required = tool["inputSchema"].get("required", [])
         names = [name if name in required else f"[{name}]" for name in tool["inputSchema"].get("properties", {})]
-        print(f"{tool['name']} {' '.join(names)}\n    {tool['description']}")
+        print(f"{tool['name']} {' '.join(names)}\n    {_in_short(tool['description'])}")
+
+
+def _in_short(description: str) -> str:
+    """A description's first line: an agent's host may have pages of instructions for its model."""
+    first = description.strip().partition("\n")[0]
+    return first if len(first) <= DESCRIPTION_CHARACTERS else f"{first[:DESCRIPTION_CHARACTERS]}…"
 
 
 def call(

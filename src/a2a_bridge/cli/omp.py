@@ -47,8 +47,10 @@ def install(profile: Profile = None) -> None:
         print("note: this installation is a temporary one of uvx; when its cache is cleared, install the bridge again")
         print("      (a lasting one: uv tool install, or pipx install)")
     print(f"omp:       {_omp_version()}")
-    print("next:      restart omp; then, in omp: /a2a")
+    print(f"next:      restart omp{f' --profile {profile}' if profile else ''}; then, in omp: /a2a")
     print("           and for the client that shall borrow it: a2a-bridge mcp-json")
+    if not config.look(path := config.config_path(os.environ))["port"]:
+        print(f'note:      each start of omp takes a new port; "port": 7001 in {path} keeps it')
 
 
 @app.command()
@@ -57,6 +59,9 @@ def uninstall(profile: Profile = None) -> None:
     file = installation.extension_file(directories(os.environ, profile))
     if installation.uninstall(file, _command()):
         print(f"removed: {file}")
+        for one in client.survey(directory(os.environ)).found:
+            if one.status.host.startswith("omp"):
+                print(f"note: the bridge with pid {one.status.pid} lends on until its omp ends, or /a2a stop there")
     else:
         print(f"nothing to remove: {file} does not exist")
 
@@ -127,7 +132,7 @@ def _config() -> str:
     if not path.exists():
         return f"{path} (made on the first start)"
     try:
-        config.check(path)
+        config.look(path)
     except ConfigError as error:
         return f"UNUSABLE: {error}"
     return str(path)

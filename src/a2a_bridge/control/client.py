@@ -79,7 +79,9 @@ def choose(there: Survey, port: int | None, pid: int | None) -> Found:
         return fitting[0]
     if not there.found:
         raise ControlError(
-            "; ".join(there.silent.values()) or "no bridge is running for this user; start one with: a2a-bridge serve"
+            "; ".join(there.silent.values())
+            or "no bridge is running for this user; start one with a2a-bridge serve, "
+            "or start an omp that has it (a2a-bridge omp status)"
         )
     choices = "".join(f"\n  --pid {one.status.pid}  {one.status.url}  ({one.status.host})" for one in there.found)
     choices += "".join(f"\n  --pid {silent}  (does not answer; its port is not known)" for silent in there.silent)

@@ -16,7 +16,7 @@ class ScriptedHost:
     is cancelled, `surrogate` says what UTF-8 cannot, `mcp__far_echo` seems to come from an MCP server.
 
     `seen` keeps the last thousand calls, `cancelled` counts the calls that were cancelled while they hung,
-    and `started` is set at each hang. While `broken` is set, the registry cannot be read.
+    and `started` is set at each hang. While `broken` or `unavailable` is set, the registry cannot be read.
     """
 
     name = "scripted"
@@ -29,6 +29,7 @@ class ScriptedHost:
         self.started = asyncio.Event()
         self.release = asyncio.Event()
         self.broken = ""
+        self.unavailable = ""
 
     async def start(self) -> None:
         """Nothing to make ready."""
@@ -38,7 +39,9 @@ class ScriptedHost:
 
     async def tools(self) -> Sequence[Tool]:
         if self.broken:
-            raise HostUnavailable(self.broken)
+            raise RuntimeError(self.broken)
+        if self.unavailable:
+            raise HostUnavailable(self.unavailable)
         return self.registry
 
     async def call(self, name: str, arguments: object, call: Call) -> Result:

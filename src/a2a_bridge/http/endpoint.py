@@ -10,7 +10,7 @@ import msgspec
 
 from a2a_bridge.auth import Auth, Origins
 from a2a_bridge.bridge import Bridge
-from a2a_bridge.errors import Refusal, described
+from a2a_bridge.errors import HostUnavailable, Refusal, described
 from a2a_bridge.sessions import Session, Sessions
 from a2a_bridge.tool import Tool
 from a2a_bridge.wire import jsonrpc, mcp
@@ -136,6 +136,8 @@ class Endpoint:
                 encoded = mcp.encode_tools(tools)
                 self._listed = (tools, encoded)
             return _ok(jsonrpc.result(message_id, encoded))
+        except HostUnavailable as error:  # no fault of ours, and the caller can do something about it
+            return _ok(jsonrpc.error(message_id, -32000, str(error)))
         except Exception as error:  # O8, as in `answer`
             return self._failed(error)
 

@@ -28,6 +28,7 @@ const BROKEN = -32603;
 const WITHDRAWN = -32800;
 
 const GONE = "host unavailable: omp has ended";
+const RESTART = "/a2a restart starts it again";
 const REINSTALL = "run a2a-bridge omp install and restart omp";
 
 type Json = Record<string, any>;
@@ -286,6 +287,7 @@ class Bridge {
 	#failures = 0;
 	#why = "";
 	#killed = "";
+	#fix = RESTART;
 	#again: NodeJS.Timeout | undefined;
 	#turn = Promise.resolve();
 	#unread = 0;
@@ -323,6 +325,7 @@ class Bridge {
 		this.#readySince = this.#held = this.#unread = 0;
 		this.#pieces = [];
 		this.#why = this.#stderr = this.#killed = "";
+		this.#fix = RESTART;
 		const port = this.#port > 0 ? ["--port", String(this.#port)] : [];
 		const words = [...COMMAND.slice(1), "omp", "link", ...port];
 		let child: ChildProcessWithoutNullStreams;
@@ -364,8 +367,8 @@ class Bridge {
 	}
 
 	get state(): string {
-		if (this.#child) return this.#readySince > 0 ? "" : "it is starting";
-		return this.#why || "it was stopped";
+		if (this.#child) return this.#readySince > 0 ? "" : "it is starting; /a2a restart starts it anew";
+		return `${this.#why || "it was stopped"}; ${this.#fix}`;
 	}
 
 	/** Ask the bridge. */
@@ -390,7 +393,7 @@ class Bridge {
 		for (const asked of this.#asked.values()) asked.reject(new Error("the bridge has ended"));
 	}
 
-	#ended({ why, fix = `/a2a restart, or ${REINSTALL}`, orderly = false }: End): void {
+	#ended({ why, fix = `${RESTART}; or ${REINSTALL}`, orderly = false }: End): void {
 		const ready = this.#readySince > 0;
 		const steady = ready && Date.now() - this.#readySince > STEADY_MS;
 		this.#let();
@@ -398,7 +401,7 @@ class Bridge {
 		const { ui } = this.hands.ctx;
 		if (ready && orderly) {
 			this.#why = "it was ended from outside";
-			ui.notify(`A2A bridge: ${this.#why}; /a2a restart starts it again`, "warning");
+			ui.notify(`A2A bridge: ${this.#why}; ${RESTART}`, "warning");
 			return;
 		}
 		if (steady) this.#failures = 0;
@@ -407,8 +410,9 @@ class Bridge {
 			// What it could say itself it has said.
 			if (this.#why === "") {
 				this.#why = ready ? `${why}, again and again` : why;
+				this.#fix = ready ? `look into omp's log, then ${RESTART}` : fix;
 				const heard = this.#stderr.trim() ? `\n${readable(this.#stderr.trim().split("\n").pop(), 300)}` : "";
-				ui.notify(`A2A bridge: ${this.#why}; ${fix}${heard}`, "error");
+				ui.notify(`A2A bridge: ${this.#why}; ${this.#fix}${heard}`, "error");
 			}
 			return;
 		}
@@ -556,8 +560,8 @@ export default function a2aBridge(pi: ExtensionAPI): void {
 			COMPLETIONS.filter(({ value }) => value.startsWith(prefix.trim()) && value !== prefix.trim()),
 		handler: async (line, ctx) => {
 			try {
-				const { message, level } = await command(line.trim() || "status");
-				ctx.ui.notify(message, level);
+				const answer = await command(line.trim() || "status");
+				if (answer) ctx.ui.notify(answer.message, answer.level);
 			} catch (error) {
 				ctx.ui.notify(`A2A bridge: ${text(error)}`, "error");
 			}
@@ -591,16 +595,18 @@ async function begin(pi: ExtensionAPI, ctx: ExtensionContext): Promise<void> {
 	}
 }
 
-async function command(word: string): Promise<{ message: string; level: Level }> {
+async function command(word: string): Promise<{ message: string; level: Level } | undefined> {
 	if (!bridge) throw new Error("it runs only in the Main session of omp's terminal and RPC modes");
 	if (word === "restart") {
+		// Said before it starts: omp shows the last of several such lines alone, and that is to be the address.
+		bridge.hands.ctx.ui.notify("A2A bridge: starting anew", "info");
 		await bridge.restart();
-		return { message: "A2A bridge: starting anew", level: "info" };
+		return undefined;
 	}
 	if (word === "stop") {
 		await bridge.stop("human");
-		return { message: "A2A bridge: stopped; /a2a restart starts it again", level: "info" };
+		return { message: `A2A bridge: stopped; ${RESTART}`, level: "info" };
 	}
-	if (bridge.state) throw new Error(`not running: ${bridge.state}; /a2a restart starts it`);
+	if (bridge.state) throw new Error(`not running: ${bridge.state}`);
 	return await bridge.ask("command", { word });
 }

@@ -51,7 +51,7 @@ class OmpHost:
     def __init__(
         self, reader: Reader, writer: Writer, report: Callable[[str], None], sleep: Sleep = asyncio.sleep
     ) -> None:
-        self.name = "omp"
+        self._name = "omp"
         self.handlers: dict[str, Handler] = {"stopping": self._stopping}
         self._ended = "omp has ended"
         self.gone = asyncio.Event()
@@ -67,6 +67,10 @@ class OmpHost:
         self._shown = ""
         self._showing = False
 
+    @property
+    def name(self) -> str:
+        return f"{self._name} (does not answer)" if self._silent.done() else self._name
+
     async def start(self) -> None:
         self._do(self._run())
         try:
@@ -78,7 +82,7 @@ class OmpHost:
                 f"the extension in omp speaks version {hello.link} of the link, this bridge version {LINK_VERSION}; "
                 "run a2a-bridge omp install, and restart omp"
             )
-        self.name = f"omp {hello.omp} in {hello.cwd}"
+        self._name = f"omp {hello.omp} in {hello.cwd}"
 
     async def close(self) -> None:
         for task in list(self._tasks):

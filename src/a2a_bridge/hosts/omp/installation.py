@@ -59,7 +59,7 @@ def inspect(file: Path, command: Sequence[str]) -> Found:
         source = _source(file)
     except FileNotFoundError:
         if file.is_symlink():
-            return Found(State.BROKEN, f"a link to {os.readlink(file)}, which does not exist")
+            return Found(State.FOREIGN, f"a link to {os.readlink(file)}, which does not exist")
         return Found(State.ABSENT)
     except OSError as error:
         raise InstallError(f"{file} cannot be read: {error.strerror}") from None
