@@ -35,6 +35,18 @@ export default function driver(pi: ExtensionAPI): void {
 			return { content: [{ type: "text", text: TEXTS[kind]!() }] };
 		},
 	} as any);
+	// One that does not look at its signal.
+	pi.registerTool({
+		name: "stubborn",
+		label: "stubborn",
+		description: "for tests",
+		parameters: pi.typebox.Type.Object({ file: pi.typebox.Type.String() }),
+		approval: "exec",
+		execute: async (_id: string, { file }: any) => {
+			await Bun.write(file, "ran\n");
+			return { content: [{ type: "text", text: "ran" }] };
+		},
+	} as any);
 	pi.registerCommand("driver", {
 		description: "for tests",
 		handler: async (line, ctx) => {

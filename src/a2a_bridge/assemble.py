@@ -70,6 +70,9 @@ class Live:
         """What may be asked from outside of HTTP: by the control socket, or by a host's own human."""
         return {messages.STATUS: self.status, messages.TOKEN: self.token, messages.ROTATE: self.rotate}
 
+    def exposes(self, name: str) -> bool:
+        return self._bridge.exposes(name)
+
     async def status(self, _: object) -> messages.Status:
         return messages.Status(
             url=self._listener.url,

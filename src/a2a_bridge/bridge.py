@@ -90,6 +90,10 @@ class Bridge:
         self._idle = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
+    def exposes(self, name: str) -> bool:
+        """Whether a tool of that name may be called, if the host has it."""
+        return self._exposure.allows(name)
+
     async def tools(self) -> Sequence[Tool]:
         """The exposed part of the host's registry, as it is now (M3); the same object while that has not changed."""
         registry = await self.host.tools()

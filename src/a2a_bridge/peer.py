@@ -5,6 +5,7 @@ The control socket and the link to a host process speak through it. It knows nei
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import Any, Protocol
@@ -26,6 +27,8 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 GONE = -32000
+
+_ANSWERS = re.compile(rb'\{"jsonrpc":"2\.0","id":(\d{1,18}),"(?:result|error)"')
 
 Handler = Callable[[Any], Awaitable[object]]
 
@@ -111,6 +114,7 @@ class Peer:
             message = _message(line)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             self._report(f"a line that is no JSON-RPC message was dropped ({error})")
+            self._unread(line)
             return
         if message.method is not None:
             task = asyncio.get_running_loop().create_task(self._answer(message.method, message.id, message.params))
@@ -122,6 +126,13 @@ class Peer:
             else:
                 code, words = message.error.get("code"), message.error.get("message")
                 waiting.set_exception(PeerError(code if isinstance(code, int) else INTERNAL_ERROR, str(words)))
+
+    def _unread(self, line: bytes) -> None:
+        """An answer that cannot be read (nested too deep) is still one: its request must not wait for ever."""
+        found = _ANSWERS.match(line)
+        waiting = self._waiting.get(int(found[1])) if found else None
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(PeerError(INTERNAL_ERROR, "the answer cannot be read; it may be nested too deep"))
 
     async def _answer(self, method: str, number: int | str | None, params: object) -> None:
         outcome: dict[str, object]

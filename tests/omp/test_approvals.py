@@ -1,7 +1,7 @@
 """omp's own gate decides about remote calls, and its human sees that they are remote."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -120,33 +120,45 @@ async def test_several_prompts_are_answered_in_any_order(asking: Omp, tmp_path: 
     assert [(tmp_path / str(number)).exists() for number in range(3)] == [False, True, True]
 
 
-async def test_a_caller_that_cancels_is_answered_at_once_and_nothing_runs(asking: Omp, tmp_path: Path) -> None:
+def stubborn(caller: Client, file: Path, message_id: Any = 1) -> "asyncio.Task[Any]":
+    """A call of a tool that does not care whether it was cancelled."""
+    return asyncio.create_task(caller.call("stubborn", {"file": str(file)}, message_id))
+
+
+@pytest.mark.parametrize("ask", [remote_bash, stubborn])
+async def test_a_caller_that_cancels_is_answered_at_once_and_nothing_runs(
+    asking: Omp, tmp_path: Path, ask: Callable[..., "asyncio.Task[Any]"]
+) -> None:
     caller, trace = await client(asking), tmp_path / "trace"
-    waiting = remote_bash(caller, trace, "c")
+    waiting = ask(caller, trace, "c")
     (prompt,) = await prompts(asking)
     began = asyncio.get_running_loop().time()
     await caller.message("notifications/cancelled", {"requestId": "c"})
     assert (await waiting).result["content"][0]["text"] == "cancelled by the caller"
     assert asyncio.get_running_loop().time() - began < 0.5
-    await asyncio.to_thread(asking.notice, "REMOTE call withdrawn", "warning")
-    await soon(lambda: "withdrawn, its prompt runs nothing: bash" in str(asking.requests("setWidget")[-1]))
     await nothing_comes_of(asking, prompt, trace)
-    await soon(lambda: asking.requests("setWidget")[-1].get("widgetLines") is None)
 
 
-async def test_l5_a_caller_that_hangs_up_leaves_a_start_without_done(asking: Omp, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ask", [remote_bash, stubborn])
+async def test_l5_a_caller_that_hangs_up_leaves_a_start_without_done(
+    asking: Omp, tmp_path: Path, ask: Callable[..., "asyncio.Task[Any]"]
+) -> None:
     caller, trace = await client(asking), tmp_path / "trace"
-    waiting = remote_bash(caller, trace)
+    waiting = ask(caller, trace)
     (prompt,) = await prompts(asking)
     waiting.cancel()
-    await asyncio.to_thread(asking.notice, "REMOTE call withdrawn", "warning")
     await nothing_comes_of(asking, prompt, trace)
-    assert [(record["tool"], record["phase"]) for record in records(asking.home.audit)][:1] == [("bash", "start")]
-    assert ("bash", "done") not in [(record["tool"], record["phase"]) for record in records(asking.home.audit)]
+    logged = [(record["tool"] in ("bash", "stubborn"), record["phase"]) for record in records(asking.home.audit)]
+    assert logged[0] == (True, "start")
+    assert (True, "done") not in logged
 
 
 async def nothing_comes_of(one: Omp, prompt: Any, trace: Path) -> None:
-    """The prompt that stayed is approved, and runs nothing: another call, asked for after it, runs and ends."""
+    """omp's prompt is closed and its human told; an answer that comes all the same runs nothing: another call,
+    asked for after it, runs and ends."""
+    await asyncio.to_thread(one.notice, "REMOTE call withdrawn by", "info")
+    await soon(lambda: [line for line in one.requests("cancel") if line["targetId"] == prompt["id"]])
+    await soon(lambda: one.requests("setWidget")[-1].get("widgetLines") is None)
     one.answer(prompt, "Approve")
     second = await client(one)
     after = asyncio.create_task(second.call("write", {"path": "after.txt", "content": "x"}))
@@ -154,6 +166,43 @@ async def nothing_comes_of(one: Omp, prompt: Any, trace: Path) -> None:
     one.answer(found[1], "Approve")
     assert (await after).result["isError"] is False
     assert not trace.exists()
+
+
+async def test_what_a_tool_calls_in_its_turn_is_asked_about_as_remote(home: Home) -> None:
+    home.settings("tools: { approvalMode: always-ask, approval: { eval: allow } }\n")
+    with omp(home) as one:
+        caller = await client(one)
+        code = "return await tool.bash({command: 'echo inner'})"
+        waiting = asyncio.create_task(caller.call("eval", {"language": "js", "code": code}))
+        (prompt,) = await prompts(one)
+        said = await asyncio.to_thread(one.notice, "REMOTE call", "warning")
+        assert 'asked by "lab-agent 1.0": bash within eval' in said
+        one.answer(prompt, "Deny")
+        assert "denied" in str((await waiting).result)
+
+
+async def test_no_argument_hides_behind_a_long_one(asking: Omp) -> None:
+    caller = await client(asking)
+    arguments = {"command": "make " + "-j4 " * 100, "env": {"PATH": "/tmp/evil"}, "cwd": "/tmp/evil"}
+    waiting = asyncio.create_task(caller.call("bash", arguments))
+    (prompt,) = await prompts(asking)
+    (said,) = [text for level, text in asking.notices() if level == "warning"]
+    assert 'env: {"PATH":"/tmp/evil"}' in said
+    assert 'cwd: "/tmp/evil"' in said
+    asking.answer(prompt, "Deny")
+    await waiting
+
+
+async def test_not_more_wait_than_a_human_can_look_at(asking: Omp, tmp_path: Path) -> None:
+    caller = await client(asking)
+    waiting = [remote_bash(caller, tmp_path / str(number), number) for number in range(20)]
+    found = await prompts(asking, 16)
+    await soon(lambda: sum(call.done() for call in waiting) == 4)
+    refused = [call.result().result for call in waiting if call.done()]
+    assert all(one["isError"] and one["content"][0]["text"].startswith("limit: 16 remote calls") for one in refused)
+    for prompt in found:
+        asking.answer(prompt, "Deny")
+    await asyncio.gather(*waiting)
 
 
 async def test_nothing_runs_for_a_bridge_that_was_stopped(asking: Omp, tmp_path: Path) -> None:

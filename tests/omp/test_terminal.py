@@ -105,7 +105,7 @@ async def test_a_call_is_approved_by_one_who_saw_what_it_is(desk: Terminal, lab:
     assert "Command: echo hello; touch approved" in screen
     assert "REMOTE call" in screen
     assert "lab-agent 1.0" in screen
-    assert screen.count('bash {"command":"echo hello; touch approved"}') == 2, "the notice, and the line that stays"
+    assert screen.count('bash {command: "echo hello; touch approved"}') == 2, "the notice, and the line that stays"
     desk.press("Enter")
     assert (await text_of(call, is_error=False)).startswith("hello\n")
     assert made.exists()
@@ -125,10 +125,10 @@ async def test_two_wait_and_each_gets_its_own_answer(desk: Terminal, lab: Client
     first = asks(lab, "echo first; touch first")
     await sees(desk, "Command: echo first", WAITS)
     second = asks(lab, "echo second; touch second")
-    screen = await sees(desk, 'bash {"command":"echo second; touch second"}', "2 calls")
+    screen = await sees(desk, 'bash {command: "echo second; touch second"}', "2 calls")
     assert flat(screen).count(WAITS) == 2
     for words in ("first", "second"):
-        assert f'bash {{"command":"echo {words}; touch {words}"}}' in flat(screen)
+        assert f'bash {{command: "echo {words}; touch {words}"}}' in flat(screen)
     assert "Command: echo first" in screen, "omp asks one after the other"
     assert "Command: echo second" not in screen
     desk.press("Enter")
@@ -147,11 +147,8 @@ async def test_m8_l5_a_caller_hangs_up_while_the_box_is_open(desk: Terminal, lab
     call = asks(lab, "touch withdrawn")
     await sees(desk, "Command: touch withdrawn", WAITS)
     call.cancel()
-    screen = await sees(desk, "REMOTE call withdrawn", lacks=[WAITS, "1 call"])
-    assert BOX in screen, "omp itself has no way to close it"
+    screen = await sees(desk, EDITOR, "REMOTE call withdrawn", lacks=[BOX, WAITS, "1 call"])
     assert "nothing runs" in flat(screen)
-    desk.press("Enter")
-    await sees(desk, EDITOR, lacks=[BOX])
     # The next call runs and is logged; the one before would have been by then.
     after = asks(lab, "echo after")
     await sees(desk, "Command: echo after", APPROVE)
@@ -190,7 +187,7 @@ async def test_many_that_wait_do_not_push_off_the_one_that_is_asked(desk: Termin
     await sees(desk, EDITOR, lacks=[BOX, WAITS])
     assert "Command: echo 0" in screen
     assert APPROVE in screen
-    assert 'REMOTE call waits for approval: bash {"command":"echo 0 ' in flat(screen)
+    assert 'REMOTE call waits for approval: bash {command: "echo 0 ' in flat(screen)
 
 
 async def test_the_calls_in_flight_are_counted(desk: Terminal, lab: Client) -> None:

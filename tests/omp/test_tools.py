@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp_types import TextContent
 
 from tests.omp.conftest import client_of
@@ -89,6 +90,40 @@ async def test_m5_errors_are_omps_own_and_clean(hands: Client) -> None:
 async def test_m6_denied_unknown_and_aliases_get_the_same_words(hands: Client) -> None:
     for name in ("web_search", "nope", "xd://read", "xd://bash", "mcp__read", ""):
         assert await text_of(hands, name, is_error=True, query="x") == f"tool '{name}' is not exposed by this bridge"
+
+
+async def test_m6_a_denied_tool_is_not_called_through_another(one: Omp, hands: Client) -> None:
+    """Neither as a device that is written to, nor from code that is evaluated."""
+    said = await text_of(hands, "write", is_error=True, path="xd://web_search", content='{"query":"x"}')
+    assert "tool 'web_search' is not exposed by this bridge" in said
+    code = "return await tool.web_search({query: 'x'})"
+    shown = (await hands.call("eval", {"language": "js", "code": code})).result["content"][0]["text"]
+    assert "tool 'web_search' is not exposed by this bridge" in shown
+    code = "return (await tool.bash({command: 'echo exposed'})).text ?? 'exposed'"
+    assert "exposed" in (await hands.call("eval", {"language": "js", "code": code})).result["content"][0]["text"]
+
+
+async def test_a_service_is_not_started_for_a_caller(hands: Client) -> None:
+    """Its end would be told to the host's model, and start a turn."""
+    service = {"op": "start", "name": "svc", "application": "sh", "args": ["-c", "exit 3"]}
+    result = (await hands.call("hub", service)).result
+    assert result["isError"] is True
+    assert result["content"][0]["text"].startswith("hub: a service is not started for a remote caller")
+
+
+@pytest.mark.parametrize("how", ["written", "evaluated"])
+async def test_background_work_of_a_tool_within_a_tool_is_followed(home: Home, how: str) -> None:
+    with omp(home) as one:
+        client = client_of(one)
+        await client.open()
+        if how == "written":
+            inner = json.dumps({"command": "sleep 0.5; echo followed", "timeout": 1})
+            result = (await client.call("write", {"path": "xd://bash", "content": inner})).result
+        else:
+            code = "return await tool.bash({command: 'sleep 0.5; echo followed', timeout: 1})"
+            result = (await client.call("eval", {"language": "js", "code": code})).result
+        assert "followed\n" in "\n".join(block["text"] for block in result["content"]).replace("echo followed", "")
+        await left_alone(one)
 
 
 async def test_an_image_is_an_image(one: Omp, hands: Client) -> None:

@@ -32,6 +32,10 @@ class _Command(msgspec.Struct):
     word: str
 
 
+class _Named(msgspec.Struct):
+    name: str
+
+
 def serve_link(port: int) -> None:
     """Serve the omp at the other end of stdio until it is gone. `port` is taken when the file names none."""
     # stdout belongs to the link alone; whatever else is printed goes where stderr goes.
@@ -56,7 +60,7 @@ async def _serve(port: int, reading: int, writing: int) -> None:
                 host.notify(f"A2A bridge: {visible(line)}", "error")
 
             async with bridging(settings, host, places, report, grace=GRACE_SECONDS) as live:
-                host.handlers["command"] = _answering(live)
+                host.handlers |= {"command": _answering(live), "exposed": _exposing(live)}
                 host.serving(live.url, live.port, live.token_prefix)
                 for warning in live.warnings:
                     host.notify(f"A2A bridge: {warning}", "warning")
@@ -92,6 +96,15 @@ def _answering(live: Live) -> Handler:
         return {"message": message, "level": level}
 
     return command
+
+
+def _exposing(live: Live) -> Handler:
+    """Whether a tool that another one calls may be called."""
+
+    async def exposed(params: Any) -> bool:
+        return live.exposes(msgspec.convert(params, _Named).name)
+
+    return exposed
 
 
 @contextlib.asynccontextmanager

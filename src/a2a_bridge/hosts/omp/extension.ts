@@ -1,5 +1,6 @@
 // The omp end of the A2A bridge: starts the bridge as a child of the process's Main session, and runs that session's
 // tools when the bridge asks. What can be decided in Python is decided there; nothing here may take omp down.
+import { AsyncLocalStorage } from "node:async_hooks";
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import type { ExtensionAPI, ExtensionContext } from "@oh-my-pi/pi-coding-agent";
 
@@ -13,7 +14,11 @@ const WRITTEN_FOR = "omp 18.2";
 const MOST_UNREAD_CHARACTERS = 64 * 1024 * 1024;
 const MOST_LINE_CHARACTERS = 256 * 1024 * 1024;
 const MOST_STDERR_CHARACTERS = 2000;
+// Bounds of what one human is asked and shown, and of a schema's depth.
+const MOST_WAITING = 16;
 const MOST_SHOWN = 3;
+const MOST_ARGUMENTS = 12;
+const MOST_LEVELS = 200;
 // What a command waits for the bridge; what the child gets to end, and its last words to arrive.
 const ANSWER_MS = 5_000;
 const END_MS = 1_000;
@@ -28,6 +33,7 @@ const BROKEN = -32603;
 const WITHDRAWN = -32800;
 
 const GONE = "host unavailable: omp has ended";
+const NO_SERVICES = "hub: a service is not started for a remote caller, since its end would wake omp's own model; use bash";
 const RESTART = "/a2a restart starts it again";
 const REINSTALL = "run a2a-bridge omp install and restart omp";
 
@@ -45,39 +51,54 @@ class Refusal extends Error {
 	}
 }
 
-/** A remote call that runs. `asking` is how many approvals of it wait for the human. */
+/** A remote call that runs. `asking` is how many approvals of it wait for the human, `jobs` what it has started in
+ * omp's background, `refusal` why it was not allowed to go on. */
 interface Running {
+	tool: string;
 	what: string;
-	short: string;
 	client: string;
 	stop: AbortController;
 	asking: number;
-	withdraw: () => void;
+	jobs: any[];
+	withdrawn: boolean;
+	refusal: string;
 }
+
+// Which remote call the work at hand belongs to, through everything that it awaits: what it asks, what it starts in the
+// background, and which further tools it calls (`eval`, `write xd://…`).
+const within = new AsyncLocalStorage<Running>();
 
 const text = (error: unknown) => (error instanceof Error ? error.message : String(error));
 const failure = (message: string): Outcome => ({ content: [{ type: "text", text: message }], isError: true });
 
-/** What a person can read in a line: control and direction characters as escapes, and not too long. */
+/** What a person can read in a line: what cannot be seen, or turns the line around, as escapes; and not too long. */
 function readable(words: unknown, most: number): string {
-	const whole = String(words);
-	const cut = whole.length > most ? `${whole.slice(0, most)}… (${whole.length} characters)` : whole;
-	return cut.replace(
-		/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
-		found => `\\u{${found.charCodeAt(0).toString(16)}}`,
-	);
+	const whole = [...String(words)];
+	const cut = whole.length > most ? `${whole.slice(0, most).join("")}… (${whole.length} characters)` : whole.join("");
+	return cut
+		.replace(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu, found => `\\u{${found.codePointAt(0)!.toString(16)}}`)
+		.replace(/(\p{M}{3})\p{M}+/gu, "$1…")
+		.replace(/ {4,}/g, " … ");
+}
+
+/** Arguments for a person: every one of them, the short ones first, so that none hides behind a long one. */
+function shown(given: unknown): string {
+	if (given === null || typeof given !== "object" || Array.isArray(given)) return readable(JSON.stringify(given) ?? "", 200);
+	const parts = Object.entries(given).map(([name, value]) => `${readable(name, 40)}: ${readable(JSON.stringify(value) ?? "", 120)}`);
+	const few = parts.sort((one, other) => one.length - other.length).slice(0, MOST_ARGUMENTS);
+	return `{${few.join(", ")}${parts.length > few.length ? `, and ${parts.length - few.length} more` : ""}}`;
 }
 
 /** The tools of omp's Main session, and running one of them. */
 class Hands {
 	readonly running = new Map<string, Running>();
+	/** Whether the bridge exposes a tool, for those that are called from within another. */
+	exposes: (name: string) => Promise<boolean> = async () => false;
 	#wireSchema: (tool: any) => Json = () => ({});
+	#validate: (tool: any, call: Json) => unknown = () => ({});
 	#atEnd: (id: string, callback: () => Promise<void>, options: Json) => void = () => {};
 	#ending = false;
-	// The calls that were withdrawn while omp asked about them; its prompts stay open.
-	readonly #stale = new Map<string, string>();
 	#shown = "";
-	#validate: (tool: any, call: Json) => unknown = () => ({});
 
 	constructor(
 		readonly pi: ExtensionAPI,
@@ -106,66 +127,160 @@ class Hands {
 			"pi.getActiveTools": this.pi.getActiveTools,
 			"session.getToolByName": this.#session?.getToolByName,
 			"ui.notify": this.ctx.ui?.notify,
+			"session.extensionRunner.getUIContext": this.#session?.extensionRunner?.getUIContext,
+			"ui.select": this.ctx.ui?.select,
 			"ui.setStatus": this.ctx.ui?.setStatus,
 			"ui.setWidget": this.ctx.ui?.setWidget,
 		};
 		const jobs = this.#session?.asyncJobManager;
-		for (const name of ["watchJobs", "unwatchJobs", "acknowledgeDeliveries", "consumeJobResults", "getAllJobs", "cancel"])
-			if (jobs) used[`asyncJobManager.${name}`] = jobs[name];
+		const names = ["register", "getJob", "watchJobs", "unwatchJobs", "acknowledgeDeliveries", "consumeJobResults", "cancel"];
+		for (const name of names) if (jobs) used[`asyncJobManager.${name}`] = jobs[name];
 		for (const [name, value] of Object.entries(used)) if (typeof value !== "function") missing.push(name);
 		if (missing.length > 0)
 			throw new Error(`this omp (${version(this.pi)}) lacks ${missing.join(", ")}; the bridge was written for ${WRITTEN_FOR}`);
+		this.#mindPrompts();
+		if (jobs) this.#mindJobs(jobs);
+	}
+
+	/** A prompt of a remote call ends with that call: one that stayed open could be answered, and a tool that does not
+	 * look at its signal would run for nobody. */
+	#mindPrompts(): void {
+		const ui = this.#session.extensionRunner.getUIContext(); // the one behind what handlers are given
+		const select = ui.select.bind(ui);
+		ui.select = async (title: unknown, options: unknown, dialog?: Json) => {
+			const call = within.getStore();
+			if (!call) return select(title, options, dialog);
+			const { signal } = call.stop;
+			if (this.#asking() > MOST_WAITING) {
+				call.refusal = `limit: ${MOST_WAITING} remote calls wait for approval already; try again when they are decided`;
+				return undefined;
+			}
+			if (signal.aborted) return undefined;
+			const both = dialog?.signal ? AbortSignal.any([dialog.signal, signal]) : signal;
+			const answer = await select(title, options, { ...dialog, signal: both });
+			return signal.aborted ? undefined : answer;
+		};
+	}
+
+	/** What a remote call starts in omp's background belongs to its caller: from its birth on its result is kept from
+	 * the host's conversation, where it would start a turn of the model. */
+	#mindJobs(manager: any): void {
+		const register = manager.register.bind(manager);
+		manager.register = (...given: unknown[]) => {
+			const id = register(...given);
+			const call = within.getStore();
+			if (call) {
+				manager.watchJobs([id]);
+				call.jobs.push(manager.getJob(id));
+				if (call.stop.signal.aborted) manager.cancel(id);
+			}
+			return id;
+		};
+	}
+
+	#asking(): number {
+		return [...this.running.values()].filter(call => call.asking > 0).length;
 	}
 
 	list(): Json {
-		const tools = [];
-		for (const info of this.pi.getAllTools()) {
-			if (this.#find(info.name) === undefined) continue;
-			const { name, description } = info;
-			tools.push({ name, description: description ?? "", inputSchema: this.#wireSchema(info) });
+		return { tools: this.pi.getAllTools().filter(info => this.#find(info.name)).map(info => this.#listed(info)) };
+	}
+
+	/** One tool whose schema cannot be said must not take the others with it. */
+	#listed(info: any): Json {
+		const { name, description } = info;
+		const shown = { name, description: typeof description === "string" ? description : "" };
+		try {
+			const inputSchema = this.#wireSchema(info);
+			const words = JSON.stringify(inputSchema);
+			if (inputSchema.type === "object" && !("$ref" in inputSchema) && depth(words) < MOST_LEVELS) return { ...shown, inputSchema };
+		} catch {
+			// It is offered without one; omp's own validator judges the arguments anyhow.
 		}
-		return { tools };
+		return { ...shown, inputSchema: { type: "object" } };
 	}
 
 	/** The tool of exactly that name: omp knows aliases (`xd://bash`), the contract does not (M6). A tool that an MCP
 	 * server has from another one (`mcp__…` is its own name there) stays out, or two bridges that lend to each other
 	 * would each offer the other's offer of the other's offer. */
-	#find(name: string): any {
+	#find(name: unknown): any {
 		const tool = typeof name === "string" ? this.#session?.getToolByName(name) : undefined;
 		return tool && tool.name === name && !String(tool.mcpToolName ?? "").startsWith("mcp__") ? tool : undefined;
 	}
 
 	async call({ id, name, arguments: given, client }: Json): Promise<Outcome> {
-		const stop = new AbortController();
-		const { promise: withdrawn, reject } = Promise.withResolvers<never>();
-		const withdraw = () => reject(new Refusal(WITHDRAWN, "withdrawn"));
-		const [tool, words] = [readable(name, 80), JSON.stringify(given) ?? ""];
-		const shown = { what: `${tool} ${readable(words, 300)}`, short: `${tool} ${readable(words, 100)}` };
-		const who = readable(client || "an unnamed client", 80);
-		this.running.set(id, { ...shown, client: who, stop, asking: 0, withdraw });
+		const who = `"${readable(client || "an unnamed client", 80)}"`;
+		const call: Running = {
+			tool: String(name),
+			what: `${readable(name, 80)} ${shown(given)}`,
+			client: who,
+			stop: new AbortController(),
+			asking: 0,
+			jobs: [],
+			withdrawn: false,
+			refusal: "",
+		};
+		this.running.set(id, call);
 		try {
 			// A cancel that came with the call (omp was stopped meanwhile) is read first.
 			await new Promise(resolve => setImmediate(resolve));
-			return await Promise.race([this.#run(id, name, given, stop.signal), withdrawn]);
+			return await within.run(call, () => this.#run(id, call, name, given));
 		} finally {
 			this.running.delete(id);
 			this.show();
 		}
 	}
 
-	async #run(id: string, name: string, given: unknown, signal: AbortSignal): Promise<Outcome> {
+	async #run(id: string, call: Running, name: unknown, given: unknown): Promise<Outcome> {
+		const { signal } = call.stop;
 		if (signal.aborted) throw new Refusal(WITHDRAWN, "withdrawn");
 		const session = this.#session;
 		if (!session) return failure(GONE);
 		const tool = this.#find(name);
-		if (tool === undefined) throw new Refusal(UNKNOWN_TOOL, name);
+		if (tool === undefined) throw new Refusal(UNKNOWN_TOOL, String(name));
+		let outcome: Outcome;
 		try {
-			const checked = this.#validate(tool, { type: "toolCall", id, name, arguments: given });
-			const result = await tool.execute(id, checked, signal, undefined, this.#context(session));
-			return await followed(session, result, signal);
+			const checked: any = this.#validate(tool, { type: "toolCall", id, name, arguments: given });
+			if (name === "hub" && ["start", "restart"].includes(checked?.op)) return failure(NO_SERVICES);
+			outcome = await this.#settled(call, await tool.execute(id, checked, signal, undefined, this.#context(session)));
 		} catch (error) {
-			return failure(this.#ending ? GONE : text(error));
+			outcome = failure(this.#ending ? GONE : call.refusal || text(error));
+			this.#release(call);
 		}
+		if (call.withdrawn) throw new Refusal(WITHDRAWN, "withdrawn");
+		return outcome;
+	}
+
+	/** A result, once all that omp does for it in the background has ended. */
+	async #settled(call: Running, result: any): Promise<Outcome> {
+		const content: Block[] = result?.content ?? [];
+		if (!Array.isArray(content)) return { content, isError: true }; // the bridge says what is wrong with it
+		const words = content.map(block => (typeof block?.text === "string" ? block.text : "")).join("\n");
+		const later = call.jobs.filter(job => job.status === "running" || words.includes(job.id));
+		for (let seen = 0; seen < call.jobs.length; ) {
+			const jobs = call.jobs.slice(seen);
+			seen = call.jobs.length;
+			await Promise.all(jobs.map(job => job.promise));
+		}
+		const whole = result?.details?.async?.state === "running"; // then the result says no more than that
+		const blocks = later.flatMap(job => [
+			{ type: "text", text: `${whole ? "" : `[${job.id}] `}${job.resultText ?? job.errorText ?? ""}` },
+			...(Array.isArray(job.latestDetails?.images) ? job.latestDetails.images : []),
+		]);
+		this.#release(call);
+		const failed = result?.isError === true || later.some(job => job.status !== "completed");
+		return { content: whole && later.length > 0 ? blocks : [...content, ...blocks], isError: failed };
+	}
+
+	/** Nothing of the call's background work is left, or left to be told. */
+	#release(call: Running): void {
+		const manager = this.#session?.asyncJobManager;
+		const names = call.jobs.map(job => job.id);
+		if (names.length === 0) return;
+		for (const name of names) manager?.cancel(name);
+		manager?.acknowledgeDeliveries(names);
+		manager?.consumeJobResults(names);
+		manager?.unwatchJobs(names);
 	}
 
 	/** What omp's own loop passes, less what would loosen an approval (`autoApprove`) or touch its own turn (`abort`). */
@@ -188,11 +303,10 @@ class Hands {
 	cancel(id: string): void {
 		const call = this.running.get(id);
 		if (!call) return;
+		call.withdrawn = call.asking > 0;
 		call.stop.abort();
-		if (call.asking === 0) return;
-		call.withdraw(); // omp keeps the prompt open, and runs nothing when it is answered
-		this.#stale.set(id, call.short);
-		this.ctx.ui.notify(`REMOTE call withdrawn; however its prompt is answered, nothing runs: ${call.what}`, "warning");
+		for (const job of call.jobs) this.#session?.asyncJobManager?.cancel(job.id);
+		if (call.withdrawn) this.ctx.ui.notify(`REMOTE call withdrawn by ${call.client}, nothing runs: ${call.what}`, "info");
 	}
 
 	cancelAll(): void {
@@ -211,16 +325,27 @@ class Hands {
 		for (let turn = 0; turn < 10 && this.running.size > 0; turn++) await Bun.sleep(50);
 	}
 
-	/** omp asks its human about this call, or has the answer. */
-	asked(id: string, change: 1 | -1): void {
-		if (change === -1) this.#stale.delete(id);
-		const call = this.running.get(id);
-		if (!call) return this.show();
+	/** A tool that a remote call's tool calls in its turn must be exposed too. */
+	async nested(name: string): Promise<{ block: true; reason: string } | undefined> {
+		const call = within.getStore();
+		if (!call || name === call.tool || (await this.exposes(name))) return undefined;
+		return { block: true, reason: `tool '${name}' is not exposed by this bridge` };
+	}
+
+	/** omp asks its human about something that a remote call does, or has the answer. */
+	asked(name: string, change: 1 | -1): void {
+		const call = within.getStore();
+		if (!call) return;
 		call.asking += change;
-		if (change === 1) {
-			this.ctx.ui.notify(`REMOTE call, asked by ${call.client}: ${call.what}`, "warning");
-			this.running.delete(id); // omp asks in the order in which they come to ask
-			this.running.set(id, call);
+		if (change === 1 && this.#asking() <= MOST_WAITING) {
+			const inner = name === call.tool ? "" : `${readable(name, 80)} within `;
+			this.ctx.ui.notify(`REMOTE call, asked by ${call.client}: ${inner}${call.what}`, "warning");
+			for (const [id, one] of this.running)
+				if (one === call) {
+					this.running.delete(id); // omp asks in the order in which they come to ask
+					this.running.set(id, call);
+					break;
+				}
 		}
 		this.show();
 	}
@@ -229,48 +354,24 @@ class Hands {
 	 * is taller than the terminal (a command of many lines) pushes out whatever is above it. */
 	show(): void {
 		const waiting = [...this.running.values()].filter(call => call.asking > 0);
-		const all = [
-			...[...this.#stale.values()].map(what => `withdrawn, its prompt runs nothing: ${what}`),
-			...waiting.map(call => `waits for approval: ${call.short} (asked by ${call.client})`),
-		];
-		const lines = all.slice(0, MOST_SHOWN).map(words => `A2A: REMOTE call ${words}`);
-		if (all.length > MOST_SHOWN) lines.push(`A2A: and ${all.length - MOST_SHOWN} more REMOTE calls`);
-		const shown = lines.join("\n");
-		if (shown === this.#shown) return;
-		this.#shown = shown;
+		const first = waiting.slice(0, MOST_SHOWN);
+		const lines = first.map(call => `A2A: REMOTE call waits for approval: ${readable(call.what, 160)} (asked by ${call.client})`);
+		if (waiting.length > MOST_SHOWN) lines.push(`A2A: and ${waiting.length - MOST_SHOWN} more REMOTE calls`);
+		const all = lines.join("\n");
+		if (all === this.#shown) return;
+		this.#shown = all;
 		this.ctx.ui.setWidget("a2a", lines.length > 0 ? lines : undefined, { placement: "belowEditor" });
 	}
 }
 
-/** A result that omp moved to the background is awaited here: what it brings belongs to the caller, and must neither
- * land in the host's conversation nor start a turn of its model. */
-async function followed(session: any, result: any, signal: AbortSignal): Promise<Outcome> {
-	const content: Block[] = result?.content ?? [];
-	const manager = session.asyncJobManager;
-	const details = result?.details;
-	if (details?.async?.state !== "running" || !manager) return { content, isError: result?.isError === true };
-	const ids = new Set<string>([details.async.jobId, ...(details.progress ?? []).map((one: Json) => one.id)]);
-	const jobs: Json[] = manager.getAllJobs().filter((job: Json) => ids.has(job.id) || ids.has(job.agentId));
-	const names = jobs.map(job => job.id);
-	manager.watchJobs(names);
-	manager.acknowledgeDeliveries(names);
-	const cancel = () => {
-		for (const name of names) manager.cancel(name);
-	};
-	signal.addEventListener("abort", cancel);
-	if (signal.aborted) cancel();
-	try {
-		await Promise.all(jobs.map(job => job.promise));
-		const blocks = jobs.flatMap(job => [
-			{ type: "text", text: job.resultText ?? job.errorText ?? "" },
-			...(job.latestDetails?.images ?? []),
-		]);
-		return { content: jobs.length > 0 ? blocks : content, isError: jobs.some(job => job.status !== "completed") };
-	} finally {
-		signal.removeEventListener("abort", cancel);
-		manager.consumeJobResults(names);
-		manager.unwatchJobs(names);
+/** How deep JSON text is nested, or a little more: brackets within strings count. */
+function depth(words: string): number {
+	let [now, most] = [0, 0];
+	for (const mark of words) {
+		if (mark === "{" || mark === "[") most = Math.max(most, ++now);
+		else if (mark === "}" || mark === "]") now--;
 	}
+	return most;
 }
 
 /** The child and the link to it: newline-delimited JSON-RPC 2.0 in both directions. */
@@ -282,6 +383,7 @@ class Bridge {
 	#asked = new Map<number, { resolve: (value: any) => void; reject: (error: Error) => void }>();
 	#number = 0;
 	#wanted = false;
+	#starting = false;
 	#readySince = 0;
 	#port = 0;
 	#failures = 0;
@@ -292,10 +394,13 @@ class Bridge {
 	#turn = Promise.resolve();
 	#unread = 0;
 
-	constructor(readonly hands: Hands) {}
+	constructor(readonly hands: Hands) {
+		hands.exposes = async name => (await this.ask("exposed", { name }).catch(() => false)) === true;
+	}
 
 	/** Start the child anew, or for the first time; one after the other, however often it is asked for. */
 	restart(): Promise<void> {
+		this.#starting = true;
 		return this.#inTurn(async () => {
 			await this.#end("human");
 			this.#failures = 0;
@@ -321,6 +426,7 @@ class Bridge {
 
 	#start(): void {
 		clearTimeout(this.#again);
+		this.#starting = false;
 		this.#wanted = true;
 		this.#readySince = this.#held = this.#unread = 0;
 		this.#pieces = [];
@@ -367,7 +473,8 @@ class Bridge {
 	}
 
 	get state(): string {
-		if (this.#child) return this.#readySince > 0 ? "" : "it is starting; /a2a restart starts it anew";
+		if (this.#child && this.#readySince > 0) return "";
+		if (this.#child || this.#starting) return "it is starting; /a2a restart starts it anew";
 		return `${this.#why || "it was stopped"}; ${this.#fix}`;
 	}
 
@@ -551,8 +658,9 @@ export default function a2aBridge(pi: ExtensionAPI): void {
 	pi.on("session_shutdown", async (_event, ctx) => {
 		if (ctx.sessionManager === bridge?.hands.ctx.sessionManager) await bridge?.leave().catch(() => {});
 	});
-	pi.on("tool_approval_requested", event => guarded(pi, () => bridge?.hands.asked(event.toolCallId, 1))());
-	pi.on("tool_approval_resolved", event => guarded(pi, () => bridge?.hands.asked(event.toolCallId, -1))());
+	pi.on("tool_approval_requested", event => guarded(pi, () => bridge?.hands.asked(event.toolName, 1))());
+	pi.on("tool_approval_resolved", event => guarded(pi, () => bridge?.hands.asked(event.toolName, -1))());
+	pi.on("tool_call", async event => bridge?.hands.nested(event.toolName));
 	pi.registerCommand("a2a", {
 		description: "The A2A bridge: status, token, restart, rotate, stop",
 		// A word that is whole is not offered: the menu would take the Enter that is meant for the command.
@@ -608,5 +716,5 @@ async function command(word: string): Promise<{ message: string; level: Level } 
 		return { message: `A2A bridge: stopped; ${RESTART}`, level: "info" };
 	}
 	if (bridge.state) throw new Error(`not running: ${bridge.state}`);
-	return await bridge.ask("command", { word });
+	return (await bridge.ask("command", { word })) ?? { message: "A2A bridge: it gave no answer", level: "warning" };
 }
