@@ -17,6 +17,7 @@ from tests.hosts import CALL, said
 # Of each local tool: a value for every argument, all harmless.
 SAMPLES: dict[str, dict[str, Any]] = {
     "read": {"path": ".", "offset": 1, "limit": 5},
+    "write": {"path": "f", "content": "x", "append": True},
     "bash": {"command": "true", "cwd": ".", "timeout": 60, "env": {"A": "b"}},
 }
 NAMES = [tool.shown.name for tool in TOOLS]
@@ -116,7 +117,7 @@ async def test_what_is_wrong_is_named(arguments: object, words: str) -> None:
 
 
 def test_the_table() -> None:
-    assert NAMES == ["read", "bash"]
+    assert NAMES == ["read", "write", "bash"]
     assert set(SAMPLES) == set(NAMES), "a new tool needs a sample here"
 
 
@@ -165,7 +166,7 @@ async def test_a_local_tool_accepts_what_its_schema_says(name: str, tmp_path: Pa
         await host.close()
 
 
-@pytest.mark.parametrize("name", ["", "Read", "bash ", "write"])
+@pytest.mark.parametrize("name", ["", "Read", "bash ", "write_file"])
 async def test_another_name_is_unknown(name: str, tmp_path: Path) -> None:
     host = LocalHost(tmp_path)
     with pytest.raises(UnknownTool):

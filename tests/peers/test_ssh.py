@@ -75,7 +75,7 @@ async def test_a_client_through_a_forward_lists_and_calls(tmp_path: Path) -> Non
         try:
             wait_for(near, forward)
             async with connected(far._replace(url=f"http://127.0.0.1:{near}/")) as client:
-                assert {tool.name for tool in (await client.list_tools()).tools} == {"read", "bash"}
+                assert {tool.name for tool in (await client.list_tools()).tools} == {"read", "write", "bash"}
                 read = await client.call_tool("read", {"path": "note.txt"})
                 assert "seen from afar" in str(read.content)
                 ran = await client.call_tool("bash", {"command": "exit 3"})
