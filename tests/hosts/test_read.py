@@ -6,7 +6,6 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +20,6 @@ from a2a_bridge.hosts.local.read import DEFAULT_LINES, LONGEST_LINE, MOST_BYTES,
 from tests.hosts import CALL, Machine, as_nobody, soon
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="left out: /proc is Linux's own")
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Iterator[Machine]:
-    machine = Machine(tmp_path)
-    yield machine
-    machine.close()
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    """For properties, which run many examples in one test."""
-    machine = Machine(tmp_path_factory.mktemp("shared"))
-    yield machine
-    machine.close()
 
 
 def refused(here: Machine, path: str | Path, **arguments: Any) -> str:

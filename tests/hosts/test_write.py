@@ -16,21 +16,6 @@ from a2a_bridge.errors import ToolError
 from tests.hosts import CALL, NOBODY, Machine, as_nobody, said
 
 
-@pytest.fixture
-def here(tmp_path: Path) -> Iterator[Machine]:
-    machine = Machine(tmp_path)
-    yield machine
-    machine.close()
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    """For properties, which run many examples in one test."""
-    machine = Machine(tmp_path_factory.mktemp("shared"))
-    yield machine
-    machine.close()
-
-
 def write(here: Machine, path: str | Path, content: str, **arguments: Any) -> str:
     return said(here.run(here.host.call("write", {"path": str(path), "content": content, **arguments}, CALL)))
 
