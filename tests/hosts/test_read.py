@@ -1,6 +1,7 @@
 """The tool `read`: files in windows of numbered lines, directories as lists, and everything else refused in words."""
 
 import asyncio
+import base64
 import contextlib
 import os
 import socket
@@ -15,11 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local import lines as stream
 from a2a_bridge.hosts.local import read
-from a2a_bridge.hosts.local.read import DEFAULT_LINES, LONGEST_LINE, MOST_BYTES, SKIP_BYTES
+from a2a_bridge.hosts.local.encoding import SAMPLE_BYTES
+from a2a_bridge.hosts.local.lines import LONGEST_LINE, PIECE_BYTES
+from a2a_bridge.hosts.local.read import DEFAULT_LINES, MOST_BYTES, MOST_IMAGE_BASE64
+from a2a_bridge.tool import Image
 from tests.hosts import CALL, Machine, as_nobody, soon
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="left out: /proc is Linux's own")
+
+
+MORE = "[more lines follow; continue with offset "
 
 
 def refused(here: Machine, path: str | Path, **arguments: Any) -> str:
@@ -34,8 +42,10 @@ def window(shown: str) -> tuple[list[tuple[int, str]], int | None]:
     """The numbered lines of an answer, and the offset that it says to continue with."""
     lines = shown.split("\n")
     following = None
-    if lines[-1].startswith("[more lines follow; continue with offset "):
-        following = int(lines.pop().removeprefix("[more lines follow; continue with offset ").removesuffix("]"))
+    while lines[-1].startswith("["):
+        note = lines.pop()
+        if note.startswith(MORE):
+            following = int(note.removeprefix(MORE).removesuffix("]"))
     return [(int(number), line) for number, _, line in (line.partition("\t") for line in lines)], following
 
 
@@ -60,20 +70,29 @@ def test_lines_and_their_numbers(here: Machine) -> None:
 @pytest.mark.parametrize("content", ["a\nb", "a\nb\n", "a\r\nb\r\n", "a\r\nb"])
 def test_line_ends_are_not_shown(here: Machine, content: str) -> None:
     (here.directory / "f").write_bytes(content.encode())
-    assert here.read("f") == "     1\ta\n     2\tb"
+    note = "\n[lines end in CRLF]" if "\r" in content else ""
+    assert here.read("f") == f"     1\ta\n     2\tb{note}"
+
+
+def test_mixed_line_ends_are_told(here: Machine) -> None:
+    (here.directory / "f").write_bytes(b"a\r\nb\nc\r\nd")
+    assert here.read("f").endswith("     4\td\n[2 of these lines end in CRLF, the others in LF]")
+    assert here.read("f", offset=2, limit=1).endswith(f"\tb\n{MORE}3]")
 
 
 def test_a_lone_carriage_return_ends_no_line(here: Machine) -> None:
     (here.directory / "f").write_bytes(b"a\rb\n\r\n\x0b\x0c\xc2\x85\xe2\x80\xa8c\n")
-    assert here.read("f") == "     1\ta\rb\n     2\t\n     3\t\x0b\x0c\x85\u2028c"
+    shown = "     1\ta\rb\n     2\t\n     3\t\x0b\x0c\x85\u2028c"
+    assert here.read("f") == f"{shown}\n[1 of these lines end in CRLF, the others in LF]"
 
 
 def test_offset_and_limit(here: Machine) -> None:
     (here.directory / "f").write_text("".join(f"line {number}\n" for number in range(1, 11)))
     middle = here.read("f", offset=4, limit=2)
     assert middle == "     4\tline 4\n     5\tline 5\n[more lines follow; continue with offset 6]"
-    assert here.read("f", offset=9, limit=2) == "     9\tline 9\n    10\tline 10"
-    assert here.read("f", offset=10) == "    10\tline 10"
+    end = "[end of the file: 10 lines]"
+    assert here.read("f", offset=9, limit=2) == f"     9\tline 9\n    10\tline 10\n{end}"
+    assert here.read("f", offset=10) == f"    10\tline 10\n{end}"
     assert window(here.read("f", limit=1)) == ([(1, "line 1")], 2)
     assert window(here.read("f", limit=10**12)) == ([(number, f"line {number}") for number in range(1, 11)], None)
 
@@ -89,7 +108,7 @@ def test_two_thousand_lines_unless_told_otherwise(here: Machine) -> None:
 
 def test_a_number_over_a_million_keeps_its_digits(here: Machine) -> None:
     (here.directory / "f").write_text("\n" * 1_000_000 + "end")
-    assert here.read("f", offset=1_000_001) == "1000001\tend"
+    assert here.read("f", offset=1_000_001) == "1000001\tend\n[end of the file: 1000001 lines]"
 
 
 @given(
@@ -102,10 +121,10 @@ def test_a_number_over_a_million_keeps_its_digits(here: Machine) -> None:
     ended=st.booleans(),
     limit=st.integers(1, 40),
     most=st.sampled_from([1, 30, 100, MOST_BYTES]),
-    skip=st.sampled_from([1, 2, 7, 50, SKIP_BYTES]),
+    piece=st.sampled_from([1, 2, 7, 50, PIECE_BYTES]),
 )
 def test_windows_put_together_are_the_file(
-    shared: Machine, lines: list[str], end: str, ended: bool, limit: int, most: int, skip: int
+    shared: Machine, lines: list[str], end: str, ended: bool, limit: int, most: int, piece: int
 ) -> None:
     # An empty last line without an end is no line.
     content = end.join(lines) + (end if ended or not lines[-1] else "")
@@ -113,7 +132,7 @@ def test_windows_put_together_are_the_file(
     file.write_bytes(content.encode())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read, "MOST_BYTES", most)
-        patch.setattr(read, "SKIP_BYTES", skip)
+        patch.setattr(stream, "PIECE_BYTES", piece)
         assert tiles(shared, file, limit=limit) == list(enumerate(lines, 1))
         beyond = len(lines) + limit
         assert shared.read(file, offset=beyond + 1) == f"[no line {beyond + 1}: the file has {len(lines)} lines]"
@@ -165,7 +184,7 @@ def test_a_long_line_is_cut_and_told(here: Machine, over: int, end: bytes) -> No
 def test_a_file_of_one_line_is_not_held_whole(here: Machine) -> None:
     file = here.directory / "f"
     with file.open("wb") as out:
-        out.write(b"q" * 10_000)
+        out.write(b"q" * SAMPLE_BYTES)
         out.truncate(200_000_000)
     shown = here.read("f")
     assert len(shown) < LONGEST_LINE + 100
@@ -183,14 +202,171 @@ def test_the_cut_of_a_long_line_spares_characters(here: Machine) -> None:
 
 
 def test_invalid_utf8_is_replaced(here: Machine) -> None:
-    (here.directory / "f").write_bytes(b"caf\xe9 \xff\nna\xc3\xafve\n")
-    assert here.read("f") == "     1\tcaf\ufffd \ufffd\n     2\tnaïve"
+    """What is UTF-8 for the most part is UTF-8 with damage."""
+    (here.directory / "f").write_bytes(b"caf\xe9 \xff\nna\xc3\xafve \xc3\xbc\n")
+    assert here.read("f") == "     1\tcaf\ufffd \ufffd\n     2\tnaïve ü"
 
 
 @pytest.mark.parametrize("at", [0, 100, 8191])
 def test_binary(here: Machine, at: int) -> None:
-    (here.directory / "f").write_bytes(b"a" * at + b"\0" + b"b" * 9)
-    assert f"a binary file of {at + 10} bytes" in refused(here, "f")
+    (here.directory / "f").write_bytes(b"a" * at + b"\0\1\2" * 1000)
+    shown = here.read("f")
+    beginning = (b"a" * at + b"\0\1\2" * 1000)[:64].hex(" ")
+    assert shown == (
+        f"[binary file {here.directory / 'f'}: application/octet-stream, {at + 3000} bytes; it begins {beginning}]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "mime"),
+    [
+        (Path(sys.executable).resolve().read_bytes()[:4096], "application/x-"),
+        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n", "application/pdf"),
+        (b"\x1f\x8b\x08\0\0\0\0\0", "application/gzip"),
+    ],
+)
+def test_a_binary_files_kind_is_told(here: Machine, content: bytes, mime: str) -> None:
+    (here.directory / "f").write_bytes(content)
+    assert f": {mime}" in here.read("f")
+
+
+IMAGES = {
+    "png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "jpeg": b"\xff\xd8\xff\xe0\0\x10JFIF\0",
+    "gif": b"GIF89a\1\0\1\0\0\0\0",
+    "webp": b"RIFF\x24\0\0\0WEBPVP8 \0\0\0\0",
+}
+
+
+@pytest.mark.parametrize("kind", IMAGES)
+def test_an_image_is_shown(here: Machine, kind: str) -> None:
+    """By what it is, whatever it is called."""
+    content = IMAGES[kind] + bytes(range(256)) * 1000
+    (here.directory / "f.txt").write_bytes(content)
+    (block,) = here.run(here.host.call("read", {"path": "f.txt"}, CALL)).content
+    assert isinstance(block, Image)
+    assert block.mime_type == f"image/{kind}"
+    assert base64.b64decode(block.data) == content
+
+
+def test_an_image_that_is_too_large(here: Machine) -> None:
+    room = MOST_IMAGE_BASE64 // 4 * 3
+    (here.directory / "f").write_bytes(IMAGES["png"])
+    os.truncate(here.directory / "f", room)
+    (block,) = here.run(here.host.call("read", {"path": "f"}, CALL)).content
+    assert isinstance(block, Image)
+    assert len(block.data) == MOST_IMAGE_BASE64
+    os.truncate(here.directory / "f", room + 1)
+    words = refused(here, "f")
+    assert f"image/png of {room + 1} bytes; at most {room} can be sent" in words
+
+
+MARKS = {
+    "utf-8": b"\xef\xbb\xbf",
+    "utf-16-le": b"\xff\xfe",
+    "utf-16-be": b"\xfe\xff",
+    "utf-32-le": b"\xff\xfe\0\0",
+    "utf-32-be": b"\0\0\xfe\xff",
+}
+
+
+@pytest.mark.parametrize("codec", MARKS)
+def test_a_byte_order_mark_tells_the_encoding(here: Machine, codec: str) -> None:
+    """And is no part of the first line."""
+    lines = ["Grüße, 世界 🙂", "", "\u0a0a \u0d0a\u0a0d", "last"]
+    (here.directory / "f").write_bytes(MARKS[codec] + "\r\n".join(lines).encode(codec))
+    shown = here.read("f")
+    assert window(shown) == (list(enumerate(lines, 1)), None)
+    assert shown.endswith(f"[encoding {codec.upper()} with BOM; lines end in CRLF]")
+    assert tiles(here, here.directory / "f", limit=1) == list(enumerate(lines, 1))
+    assert window(here.read("f", offset=-2))[0] == [(-2, lines[2]), (-1, lines[3])]
+    assert window(here.read("f", offset=-9))[0] == list(enumerate(lines, -4))
+
+
+@pytest.mark.parametrize("codec", MARKS)
+def test_only_a_byte_order_mark(here: Machine, codec: str) -> None:
+    (here.directory / "f").write_bytes(MARKS[codec])
+    for offset in (1, 3, -1):
+        assert here.read("f", offset=offset) == f"[empty file: {here.directory / 'f'}]"
+
+
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [
+        ("gb18030", "你好,世界。这是一个测试文件。"),
+        ("cp1251", "Привет, мир. Это проверка."),
+        ("cp932", "これはテストです。日本語の文章。"),
+        ("big5hkscs", "這是一個測試檔案,內容是繁體中文。"),
+        ("cp1252", "“Smart quotes” — naïve façade…"),
+        ("utf-16-le", "plain words without a mark"),
+    ],
+)
+def test_other_encodings_are_detected_and_told(here: Machine, codec: str, text: str) -> None:
+    (here.directory / "f").write_bytes("\n".join([text] * 3).encode(codec))
+    shown = here.read("f")
+    assert window(shown)[0] == [(number, text) for number in (1, 2, 3)]
+    assert shown.endswith(f"[encoding {codec.upper()} (a guess)]")
+
+
+def test_a_long_line_of_wide_characters_is_cut_between_them(here: Machine) -> None:
+    for codec in ("utf-16-le", "gb18030"):
+        mark = MARKS.get(codec, b"")
+        (here.directory / "f").write_bytes(mark + ("a" + "你好世界" * 10_000 + "\nafter").encode(codec))
+        (_, long), (_, after) = window(here.read("f"))[0]
+        content, _, note = long.partition(" [line cut")
+        assert note
+        assert content.strip("a你好世界") == ""
+        assert after == "after"
+
+
+@given(
+    lines=st.lists(st.text(st.characters(exclude_characters="\n\0", codec="utf-8"), max_size=8), max_size=20),
+    ended=st.booleans(),
+    offset=st.integers(1, 25),
+    piece=st.sampled_from([1, 3, 8, PIECE_BYTES]),
+    codec=st.sampled_from(["", *MARKS]),
+)
+def test_from_the_end(shared: Machine, lines: list[str], ended: bool, offset: int, piece: int, codec: str) -> None:
+    content = "\n".join(lines) + ("\n" if ended and lines else "")
+    whole = content.split("\n")
+    if whole[-1] == "":
+        whole.pop()
+    file = shared.directory / "tail"
+    encoded = content.encode(codec or "utf-8")
+    file.write_bytes(MARKS[codec] + encoded if codec else encoded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream, "PIECE_BYTES", piece)
+        shown = shared.read(file, offset=-offset)
+    expected = [line.removesuffix("\r") for line in whole[-offset:]]
+    if not whole:
+        assert shown == f"[empty file: {file}]"
+    elif codec or content.encode()[:3] != MARKS["utf-8"]:
+        assert window(shown)[0] == list(enumerate(expected, -len(expected)))
+
+
+def test_the_last_lines_of_a_large_file_are_read_from_behind(here: Machine) -> None:
+    """A hole of a tebibyte before them would take minutes to pass."""
+    file = here.directory / "f"
+    file.write_bytes(b"text\n" * SAMPLE_BYTES)
+    with file.open("r+b") as out:
+        out.seek(1 << 40)
+        out.write(b"\n" + b"".join(b"line %d\n" % number for number in range(100_000)))
+    shown, following = window(here.read("f", offset=-50_000, limit=2))
+    assert shown == [(-50_000, "line 50000"), (-49_999, "line 50001")]
+    assert following == -49_998
+    assert here.read("f", offset=-1) == "    -1\tline 99999"
+
+
+@linux
+def test_the_last_lines_of_a_file_whose_size_is_not_known(here: Machine) -> None:
+    last = Path("/proc/self/status").read_text().splitlines()[-2].split(":")[0]
+    (number, line), _ = window(here.read("/proc/self/status", offset=-2))[0]
+    assert (number, line.split(":")[0]) == (-2, last)
+
+
+def test_offset_zero_is_no_line(here: Machine) -> None:
+    (here.directory / "f").touch()
+    assert refused(here, "f", offset=0).endswith("offset 0 is no line; the first is 1, the last is -1")
 
 
 def test_a_directory(here: Machine) -> None:
@@ -202,8 +378,8 @@ def test_a_directory(here: Machine) -> None:
     (here.directory / "link").symlink_to("d")
     (here.directory / "lost").symlink_to("nowhere")
     os.mkfifo(here.directory / "pipe")
-    entries = [".hidden  0 bytes", "a  0 bytes", "b  5 bytes", "d/", "link  (symbolic link)"]
-    assert here.read(".") == "\n".join([*entries, "lost  (symbolic link)", "pipe  (FIFO)"])
+    entries = [".hidden  0 bytes", "a  0 bytes", "b  5 bytes", "d/", "link -> d  (symbolic link)"]
+    assert here.read(".") == "\n".join([*entries, "lost -> nowhere  (symbolic link)", "pipe  (FIFO)"])
     assert here.read("link") == "not shown  0 bytes"
 
 
@@ -224,10 +400,26 @@ def test_a_large_directory_is_bounded(here: Machine) -> None:
     assert len(here.read(".")) < MOST_BYTES + 4000
 
 
+def test_entries_in_windows(here: Machine) -> None:
+    for number in range(5):
+        (here.directory / f"f{number}").touch()
+    assert here.read(".", limit=2) == "f0  0 bytes\nf1  0 bytes\n[3 more entries; continue with offset 3]"
+    assert here.read(".", offset=4) == "f3  0 bytes\nf4  0 bytes"
+    assert here.read(".", offset=-1) == "f4  0 bytes"
+    assert here.read(".", offset=6) == "[no entry 6: the directory has 5]"
+    assert here.read(".", offset=-9, limit=1).startswith("f0  0 bytes\n[4 more entries; continue with offset 2]")
+
+
 @linux
-def test_a_name_that_is_no_utf8_can_be_sent(here: Machine) -> None:
-    Path(os.fsdecode(os.fsencode(here.directory) + b"/bad\xff")).touch()
-    assert b"bad" in msgspec.json.encode(here.read("."))
+def test_odd_names_are_shown_as_a_shell_takes_them(here: Machine) -> None:
+    for name in (b"bad\xff", b"two\nlines", b"it's\ttabbed", "é 🙂".encode(), b"back\\slash", b"-r"):
+        Path(os.fsdecode(os.fsencode(here.directory) + b"/" + name)).touch()
+    shown = here.read(".")
+    assert msgspec.json.encode(shown)
+    names = [line.removesuffix("  0 bytes") for line in shown.split("\n")]
+    assert names == ["-r", "back\\slash", "$'bad\\xff'", "$'it\\'s\\x09tabbed'", "$'two\\x0alines'", "é 🙂"]
+    for name in (name for name in names if name.startswith("$")):
+        assert here.bash(f"test -e {name}").is_error is False, name
 
 
 def test_missing(here: Machine) -> None:
@@ -369,8 +561,6 @@ def test_a_path_that_is_no_utf8(here: Machine) -> None:
     [
         ({}, "missing required field `path`"),
         ({"path": 5}, "Expected `str`, got `int` - at `$.path`"),
-        ({"path": "f", "offset": 0}, "`int` >= 1 - at `$.offset`"),
-        ({"path": "f", "offset": -1}, "`int` >= 1 - at `$.offset`"),
         ({"path": "f", "offset": "1"}, "Expected `int`, got `str` - at `$.offset`"),
         ({"path": "f", "offset": None}, "at `$.offset`"),
         ({"path": "f", "limit": 0}, "`int` >= 1 - at `$.limit`"),
@@ -394,7 +584,7 @@ def test_a_cancelled_read_stops_working(here: Machine, line: bytes) -> None:
         file.write_bytes(line * 5_000_000)
         os.truncate(file, 1 << 40)
     else:
-        file.write_bytes(line * 10_000)
+        file.write_bytes(line * SAMPLE_BYTES)
         os.truncate(file, 1 << 40)
     before = set(threading.enumerate())
 
@@ -426,7 +616,7 @@ def test_a_cancelled_read_stops_working(here: Machine, line: bytes) -> None:
 def test_reads_do_not_wait_for_one_another(here: Machine, count: int) -> None:
     """While some reads go on for ever, others are answered."""
     (here.directory / "f").write_text("quick")
-    (here.directory / "huge").write_bytes(b"x" * 10_000)
+    (here.directory / "huge").write_bytes(b"x" * SAMPLE_BYTES)
     os.truncate(here.directory / "huge", 1 << 40)
 
     async def work() -> None:

@@ -1,51 +1,63 @@
-"""The tool `read`: a text file's lines with their numbers, or a directory's entries."""
+"""The tool `read`: a text file's lines with their numbers, a directory's entries, or an image."""
 
+import base64
 import errno
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.clip import whole_end
+from a2a_bridge.hosts.local.encoding import SAMPLE_BYTES, UTF8, Binary, Encoding, sniff
+from a2a_bridge.hosts.local.entries import described, entries
 from a2a_bridge.hosts.local.kinds import kind
+from a2a_bridge.hosts.local.lines import LONGEST_LINE, Lines, seek_from_end
 from a2a_bridge.hosts.local.place import Place, Stopped
 from a2a_bridge.hosts.typed import TypedTool
-from a2a_bridge.tool import Result, text
+from a2a_bridge.tool import Image, Result, text
 
 DEFAULT_LINES = 2000
 MOST_BYTES = 256 * 1024
-LONGEST_LINE = 16 * 1024
+# What clients take as one image; larger ones they drop, or fail on.
+MOST_IMAGE_BASE64 = 4_000_000
+IMAGES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
+SHOWN_HEX_BYTES = 64
+EVERY_LINE = 1 << 62
 _CUT = f" [line cut after {LONGEST_LINE} bytes]"
-SKIP_BYTES = 256 * 1024
-_SNIFFED = 8192
 
 
 class Read(msgspec.Struct, forbid_unknown_fields=True):
     """Arguments of `read`."""
 
     path: Annotated[str, msgspec.Meta(description="File or directory; relative to the host's directory, ~ expands.")]
-    offset: Annotated[int, msgspec.Meta(ge=1, description="First line to show, from 1.")] = 1
+    offset: Annotated[int, msgspec.Meta(description="First line, from 1; -N: the Nth from the end.")] = 1
     limit: Annotated[int, msgspec.Meta(ge=1, description="Lines to show; default 2000.")] = DEFAULT_LINES
 
 
 async def _read(arguments: Read, place: Place) -> Result:
     path = place.path(arguments.path)
-    return text(await place.in_thread(lambda stopped: _content(path, arguments, stopped)))
+    if arguments.offset == 0:
+        raise ToolError(f"{path}: offset 0 is no line; the first is 1, the last is -1")
+    return await place.in_thread(lambda stopped: _content(path, arguments, stopped))
 
 
-def _content(path: Path, arguments: Read, stopped: Stopped) -> str:
+def _content(path: Path, arguments: Read, stopped: Stopped) -> Result:
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
-            return _entries(path)
+            return text(_entries(path, arguments))
         _expect_regular(path, mode)  # before it is opened: opening a device can do things, a FIFO waits
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
-            return _text(path, file, arguments, stopped)
+            status = os.fstat(descriptor)
+            _expect_regular(path, status.st_mode)
+            sample = file.read(SAMPLE_BYTES)
+            found = sniff(sample)
+            if isinstance(found, Binary):
+                return _binary(path, found, file, sample, status.st_size)
+            return text(_text(path, file, found, arguments, stopped))
     except OSError as error:
         raise ToolError(f"{path}: {_WORDS.get(error.errno or 0, error.strerror or str(error))}") from None
 
@@ -56,93 +68,99 @@ _WORDS = {
 }
 
 
-def _text(path: Path, file: BinaryIO, arguments: Read, stopped: Stopped) -> str:
-    status = os.fstat(file.fileno())
-    _expect_regular(path, status.st_mode)
-    if b"\0" in file.read(_SNIFFED):
-        raise ToolError(f"{path}: a binary file of {status.st_size} bytes; read shows text only")
-    file.seek(0)
-    shown: list[str] = []
-    size = 0
-    number = _skip(file, arguments.offset - 1, stopped)
-    for line, cut in _lines(file, stopped) if number == arguments.offset - 1 else ():
-        number += 1
-        if len(shown) == arguments.limit or size >= MOST_BYTES:
-            return "\n".join([*shown, f"[more lines follow; continue with offset {number}]"])
-        shown.append(f"{number:>6}\t{line.decode(errors='replace')}{_CUT if cut else ''}")
-        size += len(shown[-1].encode())
-    if not shown:
-        return f"[empty file: {path}]" if number == 0 else f"[no line {arguments.offset}: the file has {number} lines]"
-    return "\n".join(shown)
-
-
-def _skip(file: BinaryIO, lines: int, stopped: Stopped) -> int:
-    """Go past that many lines; how many there were. Counts in large pieces, for the event loop's sake too."""
-    passed, whole = 0, True
-    while passed < lines and not stopped():
-        piece = file.read(SKIP_BYTES)
-        if not piece:
-            return passed if whole else passed + 1
-        found = piece.count(b"\n")
-        if passed + found >= lines:
-            end = 0
-            for _ in range(lines - passed):
-                end = piece.index(b"\n", end) + 1
-            file.seek(end - len(piece), os.SEEK_CUR)
-            return lines
-        passed += found
-        whole = piece.endswith(b"\n")
-    return passed
-
-
 def _expect_regular(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
         raise ToolError(f"{path}: not a regular file but a {kind(mode)}; it was not opened")
 
 
-def _lines(file: BinaryIO, stopped: Stopped) -> Iterator[tuple[bytes, bool]]:
-    """Lines without their end, and whether they were cut: the rest of one too long is passed over, not held."""
-    while (line := file.readline(LONGEST_LINE + 2)) and not stopped():
-        whole = line.removesuffix(b"\n").removesuffix(b"\r") if line.endswith(b"\n") else line
-        if len(whole) <= LONGEST_LINE:
-            yield whole, False
-            continue
-        if not line.endswith(b"\n"):
-            _skip(file, 1, stopped)
-        yield whole_end(whole[:LONGEST_LINE]), True
+def _text(path: Path, file: BinaryIO, encoding: Encoding, arguments: Read, stopped: Stopped) -> str:
+    lines, first, passed = _start(file, encoding, arguments.offset, stopped)
+    shown: list[str] = []
+    ends: list[bytes] = []
+    size, number = 0, first
+    while line := lines.next():
+        if len(shown) == arguments.limit or size >= MOST_BYTES:
+            return "\n".join([*shown, *_notes(encoding, ends), f"[more lines follow; continue with offset {number}]"])
+        shown.append(f"{number:>6}\t{line.text}{_CUT if line.cut else ''}")
+        ends.append(line.end)
+        size += len(shown[-1].encode())
+        number += 1
+    if not shown:
+        return f"[no line {first}: the file has {passed} lines]" if passed else f"[empty file: {path}]"
+    total = [f"[end of the file: {number - 1} lines]"] if first > 1 else []
+    return "\n".join([*shown, *_notes(encoding, ends), *total])
 
 
-def _entries(path: Path) -> str:
-    with os.scandir(path) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
+def _start(file: BinaryIO, encoding: Encoding, offset: int, stopped: Stopped) -> tuple[Lines, int, int]:
+    """The lines from the offset on, the first one's number, and how many were passed on the way.
+
+    Numbers from the end stay negative, so that nobody has to count a large file to see its last lines.
+    """
+    start = len(encoding.mark)
+
+    def lines(size: int | None = None) -> Lines:
+        file.seek(max(start, file.tell()))
+        return Lines(file, encoding, stopped, size)
+
+    file.seek(start)
+    if offset > 0:
+        forward = lines()
+        return forward, offset, forward.skip(offset - 1)
+    size = os.fstat(file.fileno()).st_size
+    if size > start and not encoding.wide:
+        there = seek_from_end(file, -offset, size, stopped)
+        return lines(size - max(start, file.tell())), -there, 0
+    # No way back: /proc tells no sizes, and bytes do not show where a wide line feed is.
+    total = lines().skip(EVERY_LINE)
+    file.seek(start)
+    last = lines()
+    there = min(total, -offset)
+    last.skip(total - there)
+    return last, -there, 0
+
+
+def _notes(encoding: Encoding, ends: list[bytes]) -> list[str]:
+    """What the lines do not show, and whoever edits them may need to know."""
+    notes = [] if encoding == UTF8 else [f"encoding {encoding}"]
+    if crlf := ends.count(b"\r\n"):
+        every = crlf + ends.count(b"") == len(ends)
+        notes.append("lines end in CRLF" if every else f"{crlf} of these lines end in CRLF, the others in LF")
+    return [f"[{'; '.join(notes)}]"] if notes else []
+
+
+def _binary(path: Path, found: Binary, file: BinaryIO, sample: bytes, size: int) -> Result:
+    if found.mime not in IMAGES:
+        return text(f"[binary file {path}: {found.mime}, {size} bytes; it begins {sample[:SHOWN_HEX_BYTES].hex(' ')}]")
+    room = MOST_IMAGE_BASE64 // 4 * 3
+    file.seek(0)
+    content = file.read(room + 1)
+    if len(content) > room:
+        raise ToolError(
+            f"{path}: {found.mime} of {size} bytes; at most {room} can be sent: scale a copy down and read it"
+        )
+    return Result((Image(base64.b64encode(content).decode(), found.mime),))
+
+
+def _entries(path: Path, arguments: Read) -> str:
+    found = entries(path)
+    first = arguments.offset if arguments.offset > 0 else max(1, len(found) + arguments.offset + 1)
     lines: list[str] = []
     size = 0
-    for entry in found:
-        if size >= MOST_BYTES:
-            lines.append(f"[{len(found) - len(lines)} more entries, left out]")
+    for number, entry in enumerate(found[first - 1 :], first):
+        if len(lines) == arguments.limit or size >= MOST_BYTES:
+            lines.append(f"[{len(found) - number + 1} more entries; continue with offset {number}]")
             break
-        lines.append(_entry(entry))
-        size += len(lines[-1].encode())
-    return "\n".join(lines) if lines else f"[empty directory: {path}]"
-
-
-def _entry(entry: os.DirEntry[str]) -> str:
-    name = os.fsencode(entry.name).decode(errors="replace")
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except OSError as error:
-        return f"{name}  ({error.strerror})"
-    if stat.S_ISDIR(status.st_mode):
-        return f"{name}/"
-    if stat.S_ISREG(status.st_mode):
-        return f"{name}  {status.st_size} bytes"
-    return f"{name}  ({kind(status.st_mode)})"
+        lines.append(described(entry))
+        size += len(lines[-1].encode(errors="replace"))
+    if not lines:
+        return f"[no entry {first}: the directory has {len(found)}]" if found else f"[empty directory: {path}]"
+    return "\n".join(lines)
 
 
 READ = TypedTool(
     "read",
-    "Read a text file: lines with their numbers, at most `limit` from `offset` on (and 256 KiB). "
-    "A directory gives its entries.",
+    "Read a text file: lines with their numbers, at most `limit` from `offset` on (and 256 KiB); notes in [brackets] "
+    "tell of more lines, CRLF and encodings. A directory gives its entries with sizes, PNG/JPEG/GIF/WebP the image.",
     Read,
     _read,
 )
