@@ -79,6 +79,13 @@ SETTINGS = (
         '"cancel" or "continue"',
         "what becomes of a call whose connection closes",
     ),
+    Setting(
+        "maxCommandSeconds",
+        Annotated[float, msgspec.Meta(ge=0, le=31_536_000)],
+        0,
+        "a number of seconds from 0 to 31536000",
+        "the longest that a command of the local host may run; 0 sets no limit",
+    ),
 )
 
 
@@ -93,6 +100,7 @@ class Config(msgspec.Struct, frozen=True, rename="camel"):
     deny_mcp_tools: bool = msgspec.field(name="denyMCPTools")
     allowed_origins: tuple[str, ...]
     on_disconnect: Literal["cancel", "continue"]
+    max_command_seconds: float
     warnings: tuple[str, ...] = ()
 
 

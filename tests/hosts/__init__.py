@@ -28,9 +28,9 @@ Value = TypeVar("Value")
 class Machine:
     """A local host on a loop of its own. The loop runs only while something is awaited."""
 
-    def __init__(self, directory: Path, loop: str = "asyncio") -> None:
+    def __init__(self, directory: Path, loop: str = "asyncio", longest: float | None = None) -> None:
         self.directory = directory
-        self.host = LocalHost(directory)
+        self.host = LocalHost(directory, longest=longest)
         self._runner = asyncio.Runner(loop_factory=LOOPS[loop])
 
     def run(self, work: Coroutine[Any, Any, Value]) -> Value:

@@ -1,6 +1,7 @@
 """The tool `bash`, on each loop: what comes back, and that nothing stays behind."""
 
 import asyncio
+import contextlib
 import errno
 import gc
 import os
@@ -49,6 +50,12 @@ def refused(here: Machine, command: str, **arguments: Any) -> str:
     with pytest.raises(ToolError) as caught:
         here.bash(command, **arguments)
     return str(caught.value)
+
+
+def gap(shown: str) -> tuple[str, int, Path, str]:
+    """The head, how many bytes are missing, the file with all of them, and the tail."""
+    head, missing, path, tail = re.split(r"\n\[… (\d+) bytes left out; all of it is in (\S+) …]\n", shown)
+    return head, int(missing), Path(path), tail
 
 
 def descriptors() -> int:
@@ -118,9 +125,17 @@ def test_a_command_is_never_an_option(here: Machine, command: str) -> None:
     assert "command not found" in told(here.bash(command))
 
 
+def test_colours_and_progress_are_reduced(here: Machine) -> None:
+    """To what a person would have before their eyes at the end."""
+    assert said(here.bash(r"printf '\033[1;31mred\033[0m\n'; printf '10%%\r50%%\r'; sleep 0.1; printf '100%%\n'")) == (
+        "red\n100%\n"
+    )
+    assert said(here.bash(r"printf 'unfinished 1\r\033[Kdone'")) == "done"
+
+
 def test_any_bytes_in_the_output(here: Machine) -> None:
     assert said(here.bash(r"printf '\xff\xfe ok \xc3\xa9 \xe2\x82'")) == "\ufffd\ufffd ok é \ufffd"
-    assert said(here.bash(r"printf 'a\0b\r\n'")) == "a\0b\r\n"
+    assert said(here.bash(r"printf 'a\0b\r\n'")) == "a\0b\n"
 
 
 def test_a_character_in_two_writes(here: Machine) -> None:
@@ -157,15 +172,22 @@ def test_up_to_64_kib_is_whole(here: Machine, size: int) -> None:
 
 @pytest.mark.parametrize("size", [65_537, 50_000_000])
 def test_above_the_middle_is_left_out(here: Machine, size: int) -> None:
+    """And all of it lies in a file, as long as the bridge lives."""
     shown = said(here.bash(f"head -c {size} /dev/zero | tr '\\0' x"))
-    assert shown == f"{'x' * 32_768}\n[… {size - 65_536} bytes left out …]\n{'x' * 32_768}"
+    head, missing, kept, tail = gap(shown)
+    assert (head, missing, tail) == ("x" * 32_768, size - 65_536, "x" * 32_768)
+    assert kept.read_bytes() == b"x" * size
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert kept.parent.stat().st_mode & 0o777 == 0o700
+    here.run(here.host.close())
+    assert not kept.parent.exists()
 
 
 def test_a_flood_is_still_told_how_it_ended(here: Machine) -> None:
     shown = failed(here.bash("printf first; head -c 3000000 /dev/zero | tr '\\0' x; printf last; exit 4"))
     assert shown.startswith("firstxxx")
     assert shown.endswith("xxxlast\n[exit code 4]")
-    assert f"[… {3_000_009 - 65_536} bytes left out …]" in shown
+    assert gap(shown)[1] == 3_000_009 - 65_536
 
 
 def test_the_timeout_of_an_endless_flood(here: Machine) -> None:
@@ -221,7 +243,7 @@ assert os.write(1, b"x" * 1_000_000) == 1_000_000
         all_gone(here.directory / "pids")  # while the loop stands still
         return await running
 
-    assert f"[… {1_000_000 - 65_536} bytes left out …]" in said(here.run(work()))
+    assert gap(said(here.run(work())))[1] == 1_000_000 - 65_536
 
 
 # Where it runs, and with what
@@ -348,6 +370,10 @@ def test_wrong_arguments_are_named(here: Machine, arguments: object, words: str)
         ("cat; echo end", "end\n"),
         ("read -r x; echo $?", "1\n"),
         (f"{sys.executable} -c 'input()' 2>&1 | tail -1", "EOFError: EOF when reading a line\n"),
+        # The way of sudo and ssh: they ask the terminal, of which there is none.
+        (f"{sys.executable} -W ignore -c 'import getpass; getpass.getpass()' 2>&1 | tail -1", "EOFError\n"),
+        ("(exec </dev/tty) 2>/dev/null || echo none", "none\n"),
+        ("git log --help 2>/dev/null | head -c 0; seq 5 | ${PAGER:-more} | tail -1", "5\n"),
         ("wc -c | tr -d ' '", "0\n"),
         ("bash -c cat & wait", ""),
     ],
@@ -493,6 +519,103 @@ def test_what_was_put_into_the_background_dies_with_a_cancelled_call(here: Machi
     shown = failed(here.bash("sleep 600 & echo $! >> pids; sleep 600", timeout=0.5))
     assert shown.startswith("[timed out")
     all_gone(here.directory / "pids")
+
+
+# What leaves its session
+
+
+AWAY = f"""{sys.executable} -c '
+import os
+if os.fork() == 0:
+    os.setsid()
+    open("pids", "a").write(str(os.getpid()) + chr(10))
+    os.execvp("sleep", ["sleep", "600"])
+'"""
+
+
+@linux
+def test_a_timeout_finds_what_has_left_the_session(here: Machine) -> None:
+    assert "[timed out" in failed(here.bash(f"{AWAY}; sleep 600", timeout=2))
+    assert len(pids(here.directory / "pids")) == 1
+    all_gone(here.directory / "pids")
+
+
+@linux
+def test_a_timeout_ends_its_own_command_only(here: Machine) -> None:
+    said(here.bash(AWAY))
+    failed(here.bash("sleep 600", timeout=0.1))
+    (other,) = pids(here.directory / "pids")
+    assert alive(other), "who has left a command that ended well stays, to the bridge's end"
+    here.run(here.host.close())
+    all_gone(here.directory / "pids")
+
+
+@linux
+def test_a_variable_cannot_take_the_mark_away(here: Machine) -> None:
+    failed(here.bash(f"{AWAY}; sleep 600", timeout=2, env={"A2A_COMMAND": "mine"}))
+    all_gone(here.directory / "pids")
+
+
+@linux
+def test_who_gives_up_the_mark_too_is_let_go(here: Machine) -> None:
+    """The documented way to leave something running."""
+    said(
+        here.bash("env -u A2A_COMMAND setsid sh -c 'echo $$ >> pids; exec sleep 600' & while ! [ -s pids ]; do :; done")
+    )
+    (free,) = pids(here.directory / "pids")
+    here.run(here.host.close())
+    try:
+        assert alive(free)
+    finally:
+        os.kill(free, signal.SIGKILL)
+
+
+@linux
+@pytest.mark.skipif(os.geteuid() != 0, reason="left out: only root may become somebody whose processes are counted")
+def test_a_fork_bomb_is_ended(here: Machine) -> None:
+    """Of another user's processes, so that the limit of their number holds; each goes on forking where it can."""
+    bomb = f"""{sys.executable} -c '
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NPROC, (60, 60))
+os.setuid(54321)
+while True:
+    try:
+        if os.fork() == 0 and os.getpid() % 3 == 0:
+            os.setsid()
+    except OSError:
+        pass
+'"""
+
+    def bombs() -> list[str]:
+        owned = []
+        for one in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if one.stat().st_uid == 54321 and alive(int(one.name)):
+                    owned.append(one.name)
+        return owned
+
+    async def work() -> Result:
+        running = asyncio.create_task(here.host.call("bash", {"command": bomb, "timeout": 60}, CALL))
+        await soon(lambda: len(bombs()) > 40, "it has grown")
+        running.cancel()
+        return (await asyncio.gather(running, return_exceptions=True))[0]  # type: ignore[return-value]
+
+    assert isinstance(here.run(work()), asyncio.CancelledError)
+    until(lambda: not bombs(), "nothing is left of it")
+
+
+# The longest that a command may run
+
+
+def test_a_maximum_holds_where_nothing_is_asked_for(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, longest=0.5)
+    try:
+        assert failed(machine.bash("sleep 600")).startswith("[timed out after 0.5 s")
+        assert failed(machine.bash("sleep 600", timeout=0.2)).startswith("[timed out after 0.2 s")
+        assert refused(machine, "touch ran", timeout=0.6) == "timeout 0.6 is over this host's maximum of 0.5 s"
+        assert not (tmp_path / "ran").exists()
+    finally:
+        machine.close()
 
 
 def test_fifty_at_once(here: Machine) -> None:

@@ -42,7 +42,7 @@ def here(loop: str, tmp_path: Path) -> Iterator[Machine]:
 
 @pytest.fixture
 def guardian() -> Iterator[Guardian]:
-    one = Guardian()
+    one = Guardian("of-this-test.")
     yield one
     one.close()
 
@@ -58,10 +58,12 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def bridge(directory: Path, loop: str, *commands: str) -> Iterator[subprocess.Popen[bytes]]:
+def bridge(
+    directory: Path, loop: str, *commands: str, environment: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """Another process, that runs these commands through a local host of its own. See `main` below."""
     command = [sys.executable, "-m", "tests.hosts.test_guardian", str(directory), loop, *commands]
-    with subprocess.Popen(command, cwd=ROOT) as process:
+    with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
         try:
             yield process
         finally:
@@ -120,6 +122,28 @@ def test_kill_9_leaves_nothing_of_a_command_that_has_ended(loop: str, tmp_path: 
         until((tmp_path / "over").exists, "the commands have ended")
         assert [alive(pid) for pid in pids(tmp_path / "pids")] == [True, True]
         ended_with(process, tmp_path, signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="left out: /proc is Linux's own")
+def test_kill_9_leaves_nothing_that_has_left_its_session(loop: str, tmp_path: Path) -> None:
+    away = "setsid sh -c 'echo $$ >> pids; exec sleep 600' & while ! [ -s pids ]; do :; done"
+    with bridge(tmp_path, loop, away) as process:
+        until((tmp_path / "over").exists, "the command has ended")
+        assert [alive(pid) for pid in pids(tmp_path / "pids")] == [True]
+        ended_with(process, tmp_path, signal.SIGKILL)
+
+
+def test_kill_9_leaves_no_kept_output(loop: str, tmp_path: Path) -> None:
+    """Even of a path with odd characters in it; and a new guardian knows of it too."""
+    temporary = tmp_path / "it's a  place"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    with bridge(tmp_path, loop, "seq 100000", "--", "true", environment=environment) as process:
+        until((tmp_path / "over").exists, "the commands have ended")
+        (kept,) = temporary.iterdir()
+        assert [path.name for path in kept.iterdir()] == ["output-1.txt"]
+        ended_with(process, tmp_path, signal.SIGKILL)
+        assert list(temporary.iterdir()) == []
 
 
 def test_kill_9_while_commands_are_starting(loop: str, tmp_path: Path) -> None:
@@ -318,7 +342,7 @@ def test_a_long_list(guardian: Guardian) -> None:
 
 def test_an_enrolled_command_is_known_without_a_word_from_the_bridge(guardian: Guardian) -> None:
     command = guardian.enrolled(["sleep", "600"])
-    with subprocess.Popen(command, stdin=guardian.pipe(), start_new_session=True) as process:
+    with subprocess.Popen(command, stderr=guardian.pipe(), start_new_session=True) as process:
         guardian.close()
         assert process.wait(20) == -signal.SIGKILL
 
@@ -326,7 +350,7 @@ def test_an_enrolled_command_is_known_without_a_word_from_the_bridge(guardian: G
 def test_an_enrolled_command_gets_its_words_as_they_are(guardian: Guardian) -> None:
     words = ["a b", "", "$HOME", "*", "'\"", "-n", "\\", "line\nline", "ü"]
     command = guardian.enrolled(["printf", "<%s>", *words])
-    ran = subprocess.run(command, stdin=guardian.pipe(), capture_output=True, start_new_session=True, check=True)
+    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=guardian.pipe(), start_new_session=True, check=True)
     assert ran.stdout.decode() == "".join(f"<{word}>" for word in words)
 
 

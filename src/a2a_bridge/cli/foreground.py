@@ -34,7 +34,8 @@ _MARKS = {Outcome.DONE: "✓", Outcome.FAILED: "✗", Outcome.ABANDONED: "⊘ ca
 
 def serve_local(config: Config, directory: Path) -> None:
     """Serve `directory`'s machine until a signal. Raises StartError."""
-    serve_host(config, LocalHost(directory, f"local: {socket.gethostname()}"))
+    name = f"local: {socket.gethostname()}"
+    serve_host(config, LocalHost(directory, name, config.max_command_seconds or None))
 
 
 def serve_host(config: Config, host: Host) -> None:

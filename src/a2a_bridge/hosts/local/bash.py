@@ -1,15 +1,15 @@
 """The tool `bash`: one command in a fresh shell."""
 
-import signal
 from typing import Annotated
 
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.command import Ended, run
+from a2a_bridge.hosts.local.command import Command
+from a2a_bridge.hosts.local.endings import ending
 from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.typed import TypedTool
-from a2a_bridge.tool import Result, Text
+from a2a_bridge.tool import Result, Text, text
 
 
 class Bash(msgspec.Struct, forbid_unknown_fields=True):
@@ -22,6 +22,9 @@ class Bash(msgspec.Struct, forbid_unknown_fields=True):
         msgspec.Meta(description="Seconds until it is killed; default none."),
     ] = None
     env: Annotated[dict[str, str] | None, msgspec.Meta(description="Variables to add to the environment.")] = None
+    background: Annotated[
+        bool, msgspec.Meta(description="Answer at once with a job id for the tool `job`; stdin is then a pipe.")
+    ] = False
 
 
 async def _bash(arguments: Bash, place: Place) -> Result:
@@ -33,36 +36,45 @@ async def _bash(arguments: Bash, place: Place) -> Result:
     for name, value in (arguments.env or {}).items():
         if not name or "=" in name or "\0" in name or "\0" in value:
             raise ToolError(f"env {name!r} cannot be set: a name is not empty and has no '=', and neither has NUL")
-    environment = {**place.environment(), **(arguments.env or {})}
-    return _told(await run(place, arguments.command, directory, environment, arguments.timeout), arguments)
+    timeout = _within(arguments.timeout, place.longest)
+    command = Command(place, arguments.command, directory, {**place.environment(), **(arguments.env or {})})
+    if arguments.background:
+        return await _job(command, timeout, place)
+    return _told(await command.run(timeout), timeout, command)
 
 
-def _told(ended: Ended, arguments: Bash) -> Result:
+def _within(timeout: float | None, longest: float | None) -> float | None:
+    if longest is not None and timeout is not None and timeout > longest:
+        raise ToolError(f"timeout {timeout:g} is over this host's maximum of {longest:g} s")
+    return longest if timeout is None else timeout
+
+
+async def _job(command: Command, timeout: float | None, place: Place) -> Result:
+    job, stdin = place.jobs.add(command.line, command.output)
+    job.start(command.run(timeout, stdin), timeout)
+    await job.begun(command.started)
+    if job.trouble:
+        raise ToolError(job.trouble)
+    return text(f"job {job.number} runs; ask the tool job for it with id {job.number}")
+
+
+def _told(status: int | None, timeout: float | None, command: Command) -> Result:
     """The output, and how it ended where that is not well."""
-    if ended.status == 0:
-        return Result((Text(ended.output),))
-    if ended.status is None:
-        end = f"timed out after {arguments.timeout:g} s; the command and its processes were killed"
-    elif ended.status < 0:
-        end = f"killed by {_signal_name(-ended.status)}"
-    else:
-        end = f"exit code {ended.status}"
-    gap = "" if not ended.output or ended.output.endswith("\n") else "\n"
-    return Result((Text(f"{ended.output}{gap}[{end}]"),), is_error=True)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    output = command.output.take()
+    if not command.output.told:
+        command.output.discard()
+    if status == 0:
+        return Result((Text(output),))
+    gap = "" if not output or output.endswith("\n") else "\n"
+    return Result((Text(f"{output}{gap}[{ending(status, timeout)}]"),), is_error=True)
 
 
 BASH = TypedTool(
     "bash",
     "Run a command with bash in a fresh shell: directory and variables do not carry over to the next call, "
-    "stdin is empty. Gives stdout and stderr as they come; isError when the exit code is not 0. "
-    "Of over 64 KiB the middle is left out.",
+    "stdin is empty. Gives stdout and stderr as they come, colours and overwritten progress removed; isError when "
+    "the exit code is not 0. Of over 64 KiB the middle is left out, and a file with all of it named. "
+    "What may outlast your client's patience belongs in the background.",
     Bash,
     _bash,
 )

@@ -29,16 +29,24 @@ class Clip:
             self._tail_length -= gone
             self._dropped += gone
 
-    def text(self) -> str:
-        """What was kept, as text: bytes that are no UTF-8 become U+FFFD, and no character is cut in two."""
+    @property
+    def missing(self) -> int:
+        """How many bytes were let go."""
+        return self._dropped + max(0, self._tail_length - TAIL_BYTES)
+
+    def text(self, where: str = "") -> str:
+        """What was kept, as text: bytes that are no UTF-8 become U+FFFD, and no character is cut in two.
+        `where` is added to the words that tell of what is missing."""
         tail = b"".join(self._tail)
-        cut = max(0, len(tail) - TAIL_BYTES)
-        missing = self._dropped + cut
+        missing = self.missing
+        cut = missing - self._dropped
         if missing == 0:
             return (bytes(self._head) + tail).decode(errors="replace")
         head, after = whole_end(bytes(self._head)), whole_start(tail[cut:])
         missing += len(self._head) - len(head) + len(tail) - cut - len(after)
-        return f"{head.decode(errors='replace')}\n[… {missing} bytes left out …]\n{after.decode(errors='replace')}"
+        return (
+            f"{head.decode(errors='replace')}\n[… {missing} bytes left out{where} …]\n{after.decode(errors='replace')}"
+        )
 
 
 def whole_end(piece: bytes) -> bytes:

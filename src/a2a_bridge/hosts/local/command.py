@@ -1,4 +1,4 @@
-"""One shell command from start to end: its merged output as it comes, and nothing of its group left behind."""
+"""One shell command from start to end: its merged output as it comes, and nothing of it left behind."""
 
 import asyncio
 import contextlib
@@ -11,9 +11,9 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.clip import Clip
+from a2a_bridge.hosts.local.output import Output
 from a2a_bridge.hosts.local.place import Place
-from a2a_bridge.hosts.local.session import end
+from a2a_bridge.hosts.local.session import MARK_VARIABLE, end
 
 READ_BYTES = 64 * 1024
 # What a background process floods into the pipe after its command has ended must not keep the call open.
@@ -27,91 +27,100 @@ def shell() -> str:
     return shutil.which("bash") or "/bin/sh"
 
 
-class Ended:
-    """How a command ended: its exit status (negative: by that signal), or that its time was up; and its output."""
+class Command:
+    """A command line, where it runs, and what becomes of its output."""
 
-    def __init__(self, status: int | None, output: str) -> None:
-        self.status = status
-        self.output = output
+    def __init__(self, place: Place, line: str, directory: Path, environment: Mapping[str, str]) -> None:
+        self.output = Output(place.kept)
+        self.line = line
+        self.started = asyncio.Event()
+        self._place = place
+        self._directory = directory
+        self._mark = place.mark()
+        # Last, so that the command cannot be told to give up its mark.
+        self._environment = {**environment, MARK_VARIABLE: self._mark}
 
+    async def run(self, timeout: float | None, stdin: int = subprocess.DEVNULL) -> int | None:
+        """Run it in a fresh shell and session. After `timeout` seconds, a cancel or any other end of this
+        call everything that it has started is killed. It waits for the command, not for who inherits its output.
 
-async def run(
-    place: Place, command: str, directory: Path, environment: Mapping[str, str], timeout: float | None
-) -> Ended:
-    """Run the command in a fresh shell and session; after `timeout` seconds, a cancel or any other
-    end of this call, the whole session is killed. It waits for the command, not for who inherits its output.
-
-    Raises ToolError when the shell cannot be started.
-    """
-    reading, writing = os.pipe()
-    output = _Output(reading)
-    try:
-        process = await _start(place, command, directory, environment, writing)
-    except BaseException:
-        output.close()
-        raise
-    place.guardian.keep(process.pid)
-    status = None
-    try:
-        async with asyncio.timeout(timeout):
-            status = await _ended(process)
-    except TimeoutError:
-        pass
-    finally:
+        Gives its exit status (negative: by that signal), or None when its time was up. Closes `stdin`, if
+        that is a descriptor. Raises ToolError when the shell cannot be started.
+        """
+        reading, writing = os.pipe()
+        incoming = _Incoming(reading, self.output)
         try:
-            if status is None:
-                end(process.pid)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(_waited(process), REAP_SECONDS)
-        finally:
-            output.drain()
-            place.guardian.settle(process.pid)
-    return Ended(status, output.clip.text())
-
-
-async def _start(
-    place: Place, command: str, directory: Path, environment: Mapping[str, str], writing: int
-) -> subprocess.Popen[bytes]:
-    """Start it in a thread: entering a directory of a dead network disk takes for ever. Closes `writing`.
-
-    (The event loop's own way to start processes will not do: uvloop leaks the descriptors it is given
-    into the child, and a child that holds the guardian's pipe keeps the guardian waiting.)
-    """
-    guarded = place.guardian.enrolled([shell(), "-c", "--", command])
-    try:
-        pipe = place.guardian.pipe()
-    except OSError as error:
-        os.close(writing)
-        raise ToolError(f"no command can be started: {error.strerror}") from None
-
-    def start() -> subprocess.Popen[bytes]:
+            process = await self._start(writing, stdin)
+        except BaseException:
+            incoming.close()
+            raise
+        self._place.guardian.keep(process.pid)
+        self.started.set()
+        status = None
         try:
-            return subprocess.Popen(
-                guarded,
-                stdin=pipe,
-                stdout=writing,
-                stderr=writing,
-                cwd=directory,
-                env=environment,
-                start_new_session=True,
-            )
+            async with asyncio.timeout(timeout):
+                status = await _ended(process)
+        except TimeoutError:
+            pass
         finally:
-            os.close(writing)
+            try:
+                if status is None:
+                    end({process.pid}, f"{self._mark}\0")
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(_waited(process), REAP_SECONDS)
+            finally:
+                incoming.drain()
+                self.output.finish()
+                self._place.guardian.settle(process.pid)
+        return status
 
-    def started_for_nobody(done: "Future[subprocess.Popen[bytes]]") -> None:
-        if done.exception() is None:
-            end(done.result().pid)
-            done.result().wait()
+    async def _start(self, writing: int, stdin: int) -> subprocess.Popen[bytes]:
+        """Start it in a thread: entering a directory of a dead network disk takes for ever. Closes the descriptors.
 
-    starting = place.threads.submit(start)
-    try:
-        return await asyncio.shield(asyncio.wrap_future(starting))
-    except asyncio.CancelledError:
-        starting.add_done_callback(started_for_nobody)
-        raise
-    except (OSError, ValueError) as error:
-        words = error.strerror if isinstance(error, OSError) else str(error)
-        raise ToolError(f"the shell could not be started in {directory}: {words}") from None
+        (The event loop's own way to start processes will not do: uvloop leaks the descriptors it is given
+        into the child, and a child that holds the guardian's pipe keeps the guardian waiting.)
+        """
+        guarded = self._place.guardian.enrolled([shell(), "-c", "--", self.line])
+        try:
+            pipe = self._place.guardian.pipe()
+        except OSError as error:
+            _close(writing, stdin)
+            raise ToolError(f"no command can be started: {error.strerror}") from None
+
+        def start() -> subprocess.Popen[bytes]:
+            try:
+                return subprocess.Popen(
+                    guarded,
+                    stdin=stdin,
+                    stdout=writing,
+                    stderr=pipe,
+                    cwd=self._directory,
+                    env=self._environment,
+                    start_new_session=True,
+                )
+            finally:
+                _close(writing, stdin)
+
+        def started_for_nobody(done: "Future[subprocess.Popen[bytes]]") -> None:
+            if done.exception() is None:
+                end({done.result().pid}, f"{self._mark}\0")
+                done.result().wait()
+
+        starting = self._place.threads.submit(start)
+        try:
+            return await asyncio.shield(asyncio.wrap_future(starting))
+        except asyncio.CancelledError:
+            starting.add_done_callback(started_for_nobody)
+            raise
+        except (OSError, ValueError) as error:
+            words = error.strerror if isinstance(error, OSError) else str(error)
+            raise ToolError(f"the shell could not be started in {self._directory}: {words}") from None
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        if descriptor >= 0:  # subprocess.DEVNULL is none
+            os.close(descriptor)
 
 
 async def _ended(process: subprocess.Popen[bytes]) -> int:
@@ -149,11 +158,11 @@ async def _waited(process: subprocess.Popen[bytes]) -> int:
     return await ended
 
 
-class _Output:
+class _Incoming:
     """The reading end of a command's output."""
 
-    def __init__(self, descriptor: int) -> None:
-        self.clip = Clip()
+    def __init__(self, descriptor: int, output: Output) -> None:
+        self._output = output
         self._descriptor = descriptor
         self._loop = asyncio.get_running_loop()
         os.set_blocking(descriptor, False)
@@ -168,7 +177,7 @@ class _Output:
         if not piece:
             self._loop.remove_reader(self._descriptor)
             return False
-        self.clip.feed(piece)
+        self._output.feed(piece)
         return True
 
     def drain(self) -> None:

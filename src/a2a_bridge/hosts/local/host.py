@@ -6,29 +6,37 @@ from typing import Any
 
 from a2a_bridge.errors import HostUnavailable, UnknownTool
 from a2a_bridge.hosts.local.bash import BASH
+from a2a_bridge.hosts.local.job import JOB
 from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.read import READ
 from a2a_bridge.hosts.local.write import WRITE
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Call, Result, Tool
 
-TOOLS: tuple[TypedTool[Any, Place], ...] = (READ, WRITE, BASH)
+TOOLS: tuple[TypedTool[Any, Place], ...] = (READ, WRITE, BASH, JOB)
 
 
 class LocalHost:
-    """Lends `directory` (where relative paths start and commands run) and whatever this user may reach from it."""
+    """Lends `directory` (where relative paths start and commands run) and whatever this user may reach from it.
+    `longest` is the most seconds that a command may run, None for any number."""
 
-    def __init__(self, directory: Path, name: str = "local") -> None:
-        self.name = name
-        self._place = Place(directory)
+    def __init__(self, directory: Path, name: str = "local", longest: float | None = None) -> None:
+        self._name = name
+        self._place = Place(directory, longest)
         self._shown = tuple(tool.shown for tool in TOOLS)
         self._tools = {tool.shown.name: tool for tool in TOOLS}
+
+    @property
+    def name(self) -> str:
+        jobs = self._place.jobs.running
+        return f"{self._name} ({jobs} job{'' if jobs == 1 else 's'} in the background)" if jobs else self._name
 
     async def start(self) -> None:
         if not self._place.directory.is_dir():
             raise HostUnavailable(f"{self._place.directory} is not a directory")
 
     async def close(self) -> None:
+        await self._place.jobs.close()
         self._place.close()
 
     async def tools(self) -> Sequence[Tool]:

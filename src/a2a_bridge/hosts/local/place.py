@@ -2,14 +2,19 @@
 
 import asyncio
 import os
+import secrets
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.guardian import Guardian
+from a2a_bridge.hosts.local.jobs import Jobs
+from a2a_bridge.hosts.local.kept import Kept
 
 # Reads that hang on a dead network disk hold a thread each; this many may, before other reads wait.
 MOST_THREADS = 64
@@ -31,9 +36,17 @@ def _encodable(name: str) -> bool:
 class Place:
     """One local host's surroundings, shared by its tools."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self, directory: Path, longest: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`longest` is the most seconds that a command may run, None for any number."""
         self.directory = directory
-        self.guardian = Guardian()
+        self.longest = longest
+        self._name = secrets.token_hex(8)
+        self._marks = count(1)
+        self.guardian = Guardian(f"{self._name}.")
+        self.kept = Kept(self.guardian.clear_away)
+        self.jobs = Jobs(clock)
         self.closed = False
         self.threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="a2a-local")
         self._readers = ThreadPoolExecutor(MOST_READERS, thread_name_prefix="a2a-local-read")
@@ -61,6 +74,10 @@ class Place:
         finally:
             stopped.set()
 
+    def mark(self) -> str:
+        """A new command's mark, unlike that of any other command of any bridge."""
+        return f"{self._name}.{next(self._marks)}"
+
     def environment(self) -> dict[str, str]:
         """What a command inherits: everything but the bridge's own settings."""
         return {name: value for name, value in os.environ.items() if not name.startswith("A2A_BRIDGE_")}
@@ -68,5 +85,6 @@ class Place:
     def close(self) -> None:
         self.closed = True
         self.guardian.close()
+        self.kept.close()
         for pool in (self.threads, self._readers):
             pool.shutdown(wait=False, cancel_futures=True)

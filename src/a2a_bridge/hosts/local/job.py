@@ -1,0 +1,102 @@
+"""The tool `job`: commands that `bash` has put into the background."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local.endings import ending
+from a2a_bridge.hosts.local.jobs import Job
+from a2a_bridge.hosts.local.place import Place
+from a2a_bridge.hosts.typed import TypedTool
+from a2a_bridge.tool import Result, Text, text
+
+DEFAULT_WAIT_SECONDS = 30.0
+_LINE_CHARACTERS = 100
+
+
+class JobArguments(msgspec.Struct, forbid_unknown_fields=True):
+    """Arguments of `job`."""
+
+    action: Annotated[
+        Literal["list", "poll", "wait", "kill", "input"],
+        msgspec.Meta(description="poll gives the output since the last time; wait does so at the job's end."),
+    ]
+    id: Annotated[int | None, msgspec.Meta(description="The job's id; for all actions but list.")] = None
+    wait_seconds: Annotated[
+        Annotated[float, msgspec.Meta(ge=0, le=86_400)] | None,
+        msgspec.Meta(description="For wait: the most seconds; default 30."),
+    ] = None
+    text: Annotated[
+        str | None,
+        msgspec.Meta(description="For input: written to stdin as it is (end a line with \\n). Left out: closes stdin."),
+    ] = None
+
+
+async def _job(arguments: JobArguments, place: Place) -> Result:
+    for field, action in (("wait_seconds", "wait"), ("text", "input")):
+        if getattr(arguments, field) is not None and arguments.action != action:
+            raise ToolError(f"{field} belongs to the action {action}, not to {arguments.action}")
+    if arguments.action == "list":
+        return text("\n".join(map(_row, place.jobs.all())) or "[no jobs]")
+    if arguments.id is None:
+        raise ToolError(f"id is missing; the action {arguments.action} needs it")
+    job = place.jobs.find(arguments.id)
+    match arguments.action:
+        case "wait":
+            seconds = arguments.wait_seconds
+            await job.wait(DEFAULT_WAIT_SECONDS if seconds is None else seconds)
+        case "kill":
+            await job.kill()
+        case "input":
+            return await _input(job, arguments.text)
+    return _told(job)
+
+
+async def _input(job: Job, given: str | None) -> Result:
+    if not job.running:
+        raise ToolError(f"job {job.number} takes no input: {_state(job)}")
+    if given is None:
+        job.close_input()
+        return text(f"[job {job.number}: its standard input is closed]")
+    try:
+        content = given.encode()
+    except UnicodeEncodeError:
+        raise ToolError("text holds half a character (a lone surrogate); nothing was written") from None
+    taken = await job.input(content, DEFAULT_WAIT_SECONDS)
+    if taken < len(content):
+        raise ToolError(
+            f"job {job.number} took {taken} of {len(content)} bytes in {DEFAULT_WAIT_SECONDS:g} s; it does not read"
+        )
+    return text(f"[job {job.number}: {taken} bytes written]")
+
+
+def _told(job: Job) -> Result:
+    """Its new output, and how it stands; an error for one that did not end well."""
+    output = job.output.take()
+    gap = "" if not output or output.endswith("\n") else "\n"
+    return Result(
+        (Text(f"{output}{gap}[job {job.number}: {_state(job)}]"),), is_error=not job.running and job.status != 0
+    )
+
+
+def _state(job: Job) -> str:
+    seconds = f"{job.seconds:.1f} s"
+    if job.running:
+        return f"running for {seconds}"
+    return f"{job.trouble or ending(job.status, job.timeout)}, after {seconds}"
+
+
+def _row(job: Job) -> str:
+    line = " ".join(job.line.split())
+    shown = line if len(line) <= _LINE_CHARACTERS else f"{line[:_LINE_CHARACTERS]}…"
+    return f"{job.number}  {_state(job)}  {shown}"
+
+
+JOB = TypedTool(
+    "job",
+    "Background commands of bash: list them; poll or wait for one's new output and exit code; kill it; give it input. "
+    "Jobs are shared by all callers and end with the bridge.",
+    JobArguments,
+    _job,
+)
