@@ -68,7 +68,7 @@ def test_every_command_and_tool_is_documented_and_the_reverse(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    "name", [*READMES, "docs/protocol.md", "docs/configuration.md", "docs/security.md", "docs/omp.md"]
+    "name", [*READMES, "docs/protocol.md", "docs/configuration.md", "docs/security.md", "docs/omp.md", "docs/tools.md"]
 )
 def test_every_option_in_the_docs_exists(name: str) -> None:
     help_texts = "".join(

@@ -301,6 +301,24 @@ async def test_on_disconnect_continue_lets_the_call_run_on(tmp_path: Path) -> No
         assert records(one.audit)[1]["isError"] is False
 
 
+def test_a_maximum_for_commands(tmp_path: Path) -> None:
+    with served(tmp_path, settings={"token": TOKEN, "maxCommandSeconds": 0.5}):
+        assert "[timed out after 0.5 s" in a2a(tmp_path, "call", "bash", "command=sleep 600").stdout
+        refused = a2a(tmp_path, "call", "bash", "command=true", "timeout=1")
+        assert "timeout 1 is over this host's maximum of 0.5 s" in refused.stdout
+
+
+def test_status_counts_the_jobs(tmp_path: Path) -> None:
+    """Which belong to the bridge: each of these commands is a session of its own."""
+    with served(tmp_path, settings={"token": TOKEN}):
+        assert "in the background" not in a2a(tmp_path, "status").stdout
+        started = a2a(tmp_path, "call", "bash", "command=echo on; sleep 600", "background=true")
+        assert started.stdout == "job 1 runs; ask the tool job for it with id 1\n"
+        assert "(1 job in the background)" in a2a(tmp_path, "status").stdout
+        assert "killed, after" in a2a(tmp_path, "call", "job", "action=kill", "id=1").stdout
+        assert "in the background" not in a2a(tmp_path, "status").stdout
+
+
 async def test_a_caller_that_hangs_up_ends_its_command(tmp_path: Path) -> None:
     with served(tmp_path, settings={"token": TOKEN}) as one:
         caller: HttpCaller = HttpCaller(one)

@@ -75,6 +75,7 @@ MALFORMED: dict[str, list[Any]] = {
     "denyMCPTools": ["true", 1, 0, None, []],
     "allowedOrigins": ["https://x", [1], None, ["http://"], ["ftp://x"], ["a b"], ["http://x/path"], ["x:80"], [""]],
     "onDisconnect": ["stop", None, True, 1],
+    "maxCommandSeconds": ["10", -1, None, True, 1e300],
     "token": ["has space", "line\n", "ключ"],
 }
 

@@ -382,6 +382,23 @@ def test_stdin_is_empty(here: Machine, command: str, shown: str) -> None:
     assert said(here.bash(command, timeout=60)) == shown
 
 
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="left out: there is no ssh-keygen")
+def test_nothing_asks_at_the_owners_screen(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ssh and git would start the desktop's program for it, and wait."""
+    asking = here.directory / "askpass"
+    asking.write_text(f"#!/bin/sh\ntouch {here.directory}/asked\necho secret\n")
+    asking.chmod(0o755)
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setenv("SSH_ASKPASS", str(asking))
+    monkeypatch.setenv("SSH_ASKPASS_REQUIRE", "force")
+    said(here.bash("ssh-keygen -q -t ed25519 -N secret -f key"))
+    assert "incorrect passphrase" in failed(here.bash("ssh-keygen -y -f key"))
+    failed(here.bash("git credential fill <<< $'protocol=https\\nhost=example\\n'", timeout=60))
+    assert not (here.directory / "asked").exists()
+    shown = said(here.bash("ssh-keygen -y -f key", env={"SSH_ASKPASS": str(asking), "SSH_ASKPASS_REQUIRE": "force"}))
+    assert shown.startswith("ssh-ed25519 "), "who calls may decide otherwise"
+
+
 @linux
 def test_a_command_has_no_descriptor_of_the_bridge(here: Machine) -> None:
     """Above all not the guardian's pipe, and not the output of another command."""

@@ -357,6 +357,23 @@ def test_the_last_lines_of_a_large_file_are_read_from_behind(here: Machine) -> N
     assert here.read("f", offset=-1) == "    -1\tline 99999"
 
 
+def test_a_file_that_grows_meanwhile(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the end, its lines are those that it had when it was opened; forward, as far as it goes then."""
+    file = here.directory / "f"
+
+    class Growing(stream.Lines):
+        def _fill(self) -> bool:
+            with file.open("ab") as out:
+                out.write(b"more\n")
+            return super()._fill()
+
+    monkeypatch.setattr(read, "Lines", Growing)
+    file.write_bytes(b"one\ntwo\n")
+    assert here.read("f", offset=-1) == "    -1\ttwo"
+    file.write_bytes(b"one\ntwo\n")
+    assert window(here.read("f"))[0][:3] == [(1, "one"), (2, "two"), (3, "more")]
+
+
 @linux
 def test_the_last_lines_of_a_file_whose_size_is_not_known(here: Machine) -> None:
     last = Path("/proc/self/status").read_text().splitlines()[-2].split(":")[0]
@@ -418,8 +435,8 @@ def test_odd_names_are_shown_as_a_shell_takes_them(here: Machine) -> None:
     assert msgspec.json.encode(shown)
     names = [line.removesuffix("  0 bytes") for line in shown.split("\n")]
     assert names == ["-r", "back\\slash", "$'bad\\xff'", "$'it\\'s\\x09tabbed'", "$'two\\x0alines'", "é 🙂"]
-    for name in (name for name in names if name.startswith("$")):
-        assert here.bash(f"test -e {name}").is_error is False, name
+    for quoted in (each for each in names if each.startswith("$")):
+        assert not here.bash(f"test -e {quoted}").is_error, quoted
 
 
 def test_missing(here: Machine) -> None:

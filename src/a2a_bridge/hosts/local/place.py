@@ -21,6 +21,9 @@ MOST_THREADS = 64
 # Reading keeps a core busy, and each reader takes its turns from the event loop; few suffice.
 MOST_READERS = 16
 
+# A question that pops up on the owner's desktop would keep a command waiting for somebody who does not know of it.
+_UNASKING = {"SSH_ASKPASS_REQUIRE": "never", "GIT_TERMINAL_PROMPT": "0"}
+
 Value = TypeVar("Value")
 Stopped = Callable[[], bool]
 
@@ -79,8 +82,10 @@ class Place:
         return f"{self._name}.{next(self._marks)}"
 
     def environment(self) -> dict[str, str]:
-        """What a command inherits: everything but the bridge's own settings."""
-        return {name: value for name, value in os.environ.items() if not name.startswith("A2A_BRIDGE_")}
+        """What a command inherits: all but the bridge's own settings and what would ask at the owner's screen."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("A2A_BRIDGE_")}
+        inherited.pop("SSH_ASKPASS", None)  # git takes it too
+        return inherited | _UNASKING
 
     def close(self) -> None:
         self.closed = True
