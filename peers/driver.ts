@@ -54,6 +54,7 @@ export default function driver(pi: ExtensionAPI): void {
 			const session = AgentRegistry.global().get(MAIN_AGENT_ID).session;
 			const steps: Record<string, (step: any) => unknown> = {
 				sessions: () => sessions,
+				jobs: () => session.asyncJobManager.getRunningJobs().length,
 				tools: () => pi.getAllTools().map(tool => tool.name),
 				call: async ({ name, arguments: given, times = 1 }) => {
 					const took: number[] = [];

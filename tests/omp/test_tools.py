@@ -267,12 +267,13 @@ async def test_cancelling_background_work_ends_it(home: Home) -> None:
         await client.open()
         hanging = asyncio.create_task(client.call("bash", {"command": "env sleep 303"}, message_id="c"))
         await soon(lambda: sleeping(303), hanging)
-        await asyncio.sleep(0.5)  # omp has moved it by now; if not, this is the foreground's test once more
+        await soon(lambda: one.drive(do="jobs") == 1, hanging)
         began = time.monotonic()
         await client.message("notifications/cancelled", {"requestId": "c"})
         assert (await hanging).result["isError"] is True
         assert time.monotonic() - began < 0.5
         await soon(lambda: not sleeping(303))
+        assert one.drive(do="jobs") == 0
         await left_alone(one)
 
 
