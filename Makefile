@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .peers/node_modules/.ready
+BENCH_PEERS := .peers/bench/node_modules/.ready
 
 .PHONY: serve test lint fmt bench build clean
 
@@ -23,11 +24,12 @@ fmt: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) $(PEERS)
+bench: $(READY) $(PEERS) $(BENCH_PEERS)
 	$(BIN)/python -m bench.wire
 	$(BIN)/python -m bench.start
 	$(BIN)/python -m bench.hanging
 	$(BIN)/python -m bench.omp
+	$(BIN)/python -m bench.tools
 
 build: $(READY)
 	rm -rf dist
@@ -44,6 +46,13 @@ $(PEERS): peers/package.json $(READY)
 	mkdir -p .peers/node_modules
 	cp peers/package.json .peers/
 	if command -v npm >/dev/null; then npm install --prefix .peers --no-package-lock --no-audit --no-fund --silent; fi
+	touch $@
+
+# Other servers, to be measured beside ours. Nothing of theirs runs at the installation.
+$(BENCH_PEERS): bench/peers/package.json
+	mkdir -p .peers/bench/node_modules
+	cp bench/peers/package.json .peers/bench/
+	if command -v npm >/dev/null; then npm install --prefix .peers/bench --ignore-scripts --no-package-lock --no-audit --no-fund --silent; fi
 	touch $@
 
 clean:

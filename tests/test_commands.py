@@ -15,6 +15,7 @@ import pytest
 
 from a2a_bridge.cli.entries import Client as Kind
 from a2a_bridge.cli.entries import client_entry
+from tests.hosts import NAMES
 from tests.support.callers import TOKEN
 from tests.support.processes import Served, a2a, environment, records, served
 
@@ -57,7 +58,7 @@ def test_tools_and_call(one: Served, home: Path) -> None:
     (home / "note.txt").write_text("one\ntwo\nthree\n")
     listed = a2a(home, "tools")
     assert "read path [offset] [limit]" in listed.stdout
-    assert [tool["name"] for tool in json.loads(a2a(home, "tools", "--json").stdout)] == ["read", "write", "bash"]
+    assert [tool["name"] for tool in json.loads(a2a(home, "tools", "--json").stdout)] == NAMES
     shown = a2a(home, "call", "read", "path=note.txt", "offset=2", "limit=1")
     assert shown.stdout.splitlines() == ["     2\ttwo", "[more lines follow; continue with offset 3]"]
     assert a2a(home, "call", "bash", '--json={"command": "echo $A", "env": {"A": "b"}}').stdout == "b\n\n"

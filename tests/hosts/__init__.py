@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 from a2a_bridge.cli.foreground import uvloop
 from a2a_bridge.hosts.local import LocalHost
+from a2a_bridge.hosts.local.host import TOOLS
 from a2a_bridge.tool import Call, Result, Text
 
 CALL = Call("id", "sid")
+NAMES = [tool.shown.name for tool in TOOLS]
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     **({"uvloop": uvloop.new_event_loop} if uvloop else {}),

@@ -558,6 +558,11 @@ def test_where_paths_start(here: Machine, tmp_path_factory: pytest.TempPathFacto
     assert here.read("~") == "f  7 bytes"
 
 
+def test_a_name_that_begins_with_a_tilde(here: Machine) -> None:
+    (here.directory / "~root").write_text("no home")
+    assert here.read("./~root") == here.read(here.directory / "~root") == "     1\tno home"
+
+
 def test_nobodys_home(here: Machine) -> None:
     with pytest.raises(ToolError, match="'~no-such-user/f': there is no such user's home directory"):
         here.read("~no-such-user/f")

@@ -6,21 +6,36 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
+from a2a_bridge.cli import foreground
+from a2a_bridge.config import Config, load
 from a2a_bridge.errors import HostUnavailable, ToolError, UnknownTool
-from a2a_bridge.hosts.local import LocalHost
+from a2a_bridge.hosts.local import LocalHost, ripgrep
 from a2a_bridge.hosts.local.host import TOOLS
 from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.typed import TypedTool, schema
 from a2a_bridge.tool import Result, text
-from tests.hosts import CALL, said
+from tests.hosts import CALL, NAMES, said
 
 # Of each local tool: a value for every argument, all harmless.
 SAMPLES: dict[str, dict[str, Any]] = {
     "read": {"path": ".", "offset": 1, "limit": 5},
     "write": {"path": "f", "content": "x", "append": True},
-    "bash": {"command": "true", "cwd": ".", "timeout": 60, "env": {"A": "b"}},
+    "edit": {"path": "g", "edits": [{"old": "a", "new": "ba", "all": True}]},
+    "bash": {"command": "true", "cwd": ".", "timeout": 60, "env": {"A": "b"}, "background": False},
+    "job": {"action": "list", "id": None, "wait_seconds": None, "text": None},
+    "grep": {
+        "pattern": "x",
+        "path": ".",
+        "glob": "*",
+        "ignore_case": True,
+        "context": 1,
+        "limit": 5,
+        "hidden": True,
+        "no_ignore": True,
+        "files_only": False,
+    },
+    "glob": {"pattern": "*", "path": ".", "limit": 5, "hidden": True, "no_ignore": True},
 }
-NAMES = [tool.shown.name for tool in TOOLS]
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):
@@ -117,8 +132,23 @@ async def test_what_is_wrong_is_named(arguments: object, words: str) -> None:
 
 
 def test_the_table() -> None:
-    assert NAMES == ["read", "write", "bash"]
+    assert NAMES == ["read", "write", "edit", "bash", "job", "grep", "glob"]
     assert set(SAMPLES) == set(NAMES), "a new tool needs a sample here"
+
+
+async def test_without_ripgrep_two_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the owner is told at the start."""
+    monkeypatch.setattr(ripgrep, "find", lambda: None)
+    host = LocalHost(tmp_path)
+    assert [tool.name for tool in await host.tools()] == [name for name in NAMES if name not in ("grep", "glob")]
+    for name in ("grep", "glob"):
+        with pytest.raises(UnknownTool):
+            await host.call(name, SAMPLES[name], CALL)
+    started: list[Config] = []
+    monkeypatch.setattr(foreground, "serve_host", lambda config, _: started.append(config))
+    foreground.serve_local(load(tmp_path / "config.json"), tmp_path)
+    assert started[0].warnings == (ripgrep.MISSING,)
+    await host.close()
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=NAMES)
@@ -137,6 +167,7 @@ def test_a_local_tool_is_described(tool: TypedTool[Any, Place]) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_local_tool_accepts_what_its_schema_says(name: str, tmp_path: Path) -> None:
+    (tmp_path / "g").write_text("a")
     host = LocalHost(tmp_path)
     await host.start()
     shown = {tool.name: tool.input_schema for tool in await host.tools()}[name]

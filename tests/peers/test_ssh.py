@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing
+from tests.hosts import NAMES
 from tests.peers.test_python_sdk import connected
 from tests.support.callers import TOKEN
 from tests.support.processes import served
@@ -75,7 +76,7 @@ async def test_a_client_through_a_forward_lists_and_calls(tmp_path: Path) -> Non
         try:
             wait_for(near, forward)
             async with connected(far._replace(url=f"http://127.0.0.1:{near}/")) as client:
-                assert {tool.name for tool in (await client.list_tools()).tools} == {"read", "write", "bash"}
+                assert {tool.name for tool in (await client.list_tools()).tools} == set(NAMES)
                 read = await client.call_tool("read", {"path": "note.txt"})
                 assert "seen from afar" in str(read.content)
                 ran = await client.call_tool("bash", {"command": "exit 3"})

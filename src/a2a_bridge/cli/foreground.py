@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 from a2a_bridge.assemble import Places, bridging
 from a2a_bridge.bridge import Outcome, Settled
 from a2a_bridge.cli.printer import Printer
@@ -35,7 +37,8 @@ _MARKS = {Outcome.DONE: "✓", Outcome.FAILED: "✗", Outcome.ABANDONED: "⊘ ca
 def serve_local(config: Config, directory: Path) -> None:
     """Serve `directory`'s machine until a signal. Raises StartError."""
     name = f"local: {socket.gethostname()}"
-    serve_host(config, LocalHost(directory, name, config.max_command_seconds or None))
+    host = LocalHost(directory, name, config.max_command_seconds or None)
+    serve_host(msgspec.structs.replace(config, warnings=(*config.warnings, *host.warnings)), host)
 
 
 def serve_host(config: Config, host: Host) -> None:

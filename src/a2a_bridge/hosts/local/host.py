@@ -5,7 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from a2a_bridge.errors import HostUnavailable, UnknownTool
+from a2a_bridge.hosts.local import ripgrep
 from a2a_bridge.hosts.local.bash import BASH
+from a2a_bridge.hosts.local.edit import EDIT
+from a2a_bridge.hosts.local.glob import GLOB
+from a2a_bridge.hosts.local.grep import GREP
 from a2a_bridge.hosts.local.job import JOB
 from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.read import READ
@@ -13,18 +17,24 @@ from a2a_bridge.hosts.local.write import WRITE
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Call, Result, Tool
 
-TOOLS: tuple[TypedTool[Any, Place], ...] = (READ, WRITE, BASH, JOB)
+TOOLS: tuple[TypedTool[Any, Place], ...] = (READ, WRITE, EDIT, BASH, JOB, GREP, GLOB)
+# They are ripgrep's work, and not there without it.
+SEARCHES = (GREP, GLOB)
 
 
 class LocalHost:
     """Lends `directory` (where relative paths start and commands run) and whatever this user may reach from it.
-    `longest` is the most seconds that a command may run, None for any number."""
+    `longest` is the most seconds that a command may run, None for any number. `warnings` tell the owner what
+    it lacks."""
 
     def __init__(self, directory: Path, name: str = "local", longest: float | None = None) -> None:
         self._name = name
         self._place = Place(directory, longest)
-        self._shown = tuple(tool.shown for tool in TOOLS)
-        self._tools = {tool.shown.name: tool for tool in TOOLS}
+        searchable = ripgrep.find() is not None
+        tools = [tool for tool in TOOLS if searchable or tool not in SEARCHES]
+        self.warnings = () if searchable else (ripgrep.MISSING,)
+        self._shown = tuple(tool.shown for tool in tools)
+        self._tools = {tool.shown.name: tool for tool in tools}
 
     @property
     def name(self) -> str:

@@ -20,7 +20,10 @@ class JobArguments(msgspec.Struct, forbid_unknown_fields=True):
 
     action: Annotated[
         Literal["list", "poll", "wait", "kill", "input"],
-        msgspec.Meta(description="poll gives the output since the last time; wait does so at the job's end."),
+        msgspec.Meta(
+            description="poll gives the output since the last time; wait does so at the job's end.",
+            extra_json_schema={"type": "string"},  # msgspec leaves it out beside an enum, and some clients need it
+        ),
     ]
     id: Annotated[int | None, msgspec.Meta(description="The job's id; for all actions but list.")] = None
     wait_seconds: Annotated[

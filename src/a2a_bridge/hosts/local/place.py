@@ -61,7 +61,8 @@ class Place:
         if not _encodable(given):
             raise ToolError(f"path {given!r} holds half a character (a lone surrogate); no file can have such a name")
         try:
-            return self.directory / Path(given).expanduser()
+            # Only as the first character: Path forgets the dot of `./~name`.
+            return self.directory / (Path(given).expanduser() if given.startswith("~") else Path(given))
         except RuntimeError:
             raise ToolError(f"path {given!r}: there is no such user's home directory") from None
 

@@ -3,6 +3,7 @@
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,26 +25,34 @@ def regular(path: Path) -> os.stat_result | None:
     return status
 
 
-def replace(path: Path, content: bytes, status: os.stat_result | None) -> None:
+def _no_check() -> None:
+    pass
+
+
+def replace(path: Path, content: bytes, status: os.stat_result | None, check: Callable[[], None] = _no_check) -> None:
     """Put `content` into the file whose status this is, or into a new one, in one step where that can be.
 
     A symbolic link stays, and its target is replaced. Mode, owner and extended attributes stay. Where a new
     file could not take the old one's place without losing something (hard links, an owner that may not be given,
     a directory that may not be written), the old one is written over, after room for all of it was taken.
+    `check` is called at the last moment, and stops it all by raising.
     Raises OSError, with the old content whole.
     """
     target = Path(os.path.realpath(path))
     if status is not None and status.st_nlink > 1:
+        check()
         _overwrite(target, content)
         return
     draft = target.with_name(f".{os.fsdecode(os.fsencode(target.name)[:_NAME_BYTES])}.{secrets.token_hex(4)}")
     try:
         _draft(draft, content, target, status)
+        check()
         os.replace(draft, target)
     except PermissionError:
         _discard(draft)
         if status is None:
             raise
+        check()
         _overwrite(target, content)
     except BaseException:
         _discard(draft)

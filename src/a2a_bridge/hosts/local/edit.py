@@ -1,0 +1,178 @@
+"""The tool `edit`: exact passages of a text file replaced, all of them or none, and every other byte as it was."""
+
+import os
+import re
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import msgspec
+
+from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local.encoding import UTF8, Encoding
+from a2a_bridge.hosts.local.hunks import unified
+from a2a_bridge.hosts.local.kinds import kind
+from a2a_bridge.hosts.local.names import shown
+from a2a_bridge.hosts.local.passage import crlf
+from a2a_bridge.hosts.local.place import Place, Stopped
+from a2a_bridge.hosts.local.replace import regular, replace
+from a2a_bridge.hosts.local.revision import Replacement, Revision, revise
+from a2a_bridge.hosts.local.textfile import decoded, encoded
+from a2a_bridge.hosts.typed import TypedTool
+from a2a_bridge.tool import Result, text
+
+MOST_BYTES = 128 * 1024 * 1024
+_PIECE_BYTES = 1024 * 1024
+_CHANGED = "changed by someone else while it was edited"
+
+# Edits of one file wait for each other; few locks do for any number of files.
+_LOCKS = tuple(threading.Lock() for _ in range(64))
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class Edit(msgspec.Struct, forbid_unknown_fields=True):
+    """Arguments of `edit`."""
+
+    path: Annotated[str, msgspec.Meta(description="File; relative to the host's directory, ~ expands.")]
+    edits: Annotated[list[Replacement], msgspec.Meta(min_length=1, description="Made in order, all or none.")]
+
+
+async def _edit(arguments: Edit, place: Place) -> Result:
+    path = place.path(arguments.path)
+    return text(await place.in_thread(lambda stopped: _edited(path, arguments.edits, stopped)))
+
+
+def _edited(path: Path, edits: list[Replacement], stopped: Stopped) -> str:
+    name = shown(str(path))
+    try:
+        with _alone(path), _opened(path) as file:
+            status = os.fstat(file.fileno())
+            with _refusals(name):
+                data = _read(file, status)
+                encoding, before = decoded(data)
+                revision = revise(before, edits, encoding)
+                content = encoded(revision.text, encoding)
+
+            def check() -> None:
+                _expect_wanted(name, stopped)
+                if not _same(path, file, status, data):
+                    raise ToolError(f"{name}: {_CHANGED}; nothing was written; read it again")
+
+            _expect_wanted(name, stopped)
+            replace(path, content, status, check)
+    except OSError as error:
+        raise ToolError(f"{name}: {error.strerror or error}; nothing was written") from None
+    return _answer(name, before, revision, encoding)
+
+
+def _expect_wanted(name: str, stopped: Stopped) -> None:
+    if stopped():
+        raise ToolError(f"{name}: the call was cancelled; nothing was written")
+
+
+@contextmanager
+def _refusals(name: str) -> Iterator[None]:
+    """What the file's text does not allow is told with the file's name."""
+    try:
+        yield
+    except ToolError as error:
+        raise ToolError(f"{name}: nothing was written; {_showable(str(error))}") from None
+
+
+def _showable(words: str) -> str:
+    """Surrogates are bytes of the file that do not decode; nobody is sent those."""
+    return _SURROGATES.sub("\ufffd", words)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """While no other edit of the bridge is at the same file, by whatever name."""
+    while True:
+        number = _number(path)
+        with _LOCKS[hash(number) % len(_LOCKS)]:
+            if _number(path) == number:  # else the edit that was waited for has put another file in its place
+                yield
+                return
+
+
+def _number(path: Path) -> tuple[int, int]:
+    status = regular(path)
+    if status is None:
+        raise ToolError(f"{shown(str(path))}: no such file; nothing was written; make a new file with write")
+    return status.st_dev, status.st_ino
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Not to wait, should the path have become a FIFO since it was looked at."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(mode := os.fstat(file.fileno()).st_mode):
+            raise ToolError(f"{shown(str(path))}: not a regular file but a {kind(mode)}; it was left alone")
+        yield file
+
+
+def _read(file: BinaryIO, status: os.stat_result) -> bytes:
+    if status.st_size > MOST_BYTES:
+        raise ToolError(
+            f"the file has {status.st_size} bytes, and more than {MOST_BYTES} are not edited; use sed with bash"
+        )
+    return file.read(MOST_BYTES)
+
+
+def _same(path: Path, file: BinaryIO, status: os.stat_result, data: bytes) -> bool:
+    """Whether the path still leads to the file that was read, with what was read.
+
+    The content is compared too: two changes within one tick of the clock have the same time.
+    """
+    file.seek(0)
+    at = 0
+    while piece := file.read(_PIECE_BYTES):
+        if not data.startswith(piece, at):
+            return False
+        at += len(piece)
+    return at == len(data) and _unchanged(path, status)
+
+
+def _unchanged(path: Path, status: os.stat_result) -> bool:
+    try:
+        return _marks(os.stat(path)) == _marks(status)
+    except FileNotFoundError:
+        return False
+
+
+def _marks(status: os.stat_result) -> tuple[int, ...]:
+    """What tells files and their changes apart, and all that a file put in its place is given again."""
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_mode,
+        status.st_uid,
+        status.st_gid,
+        status.st_nlink,
+    )
+
+
+def _answer(name: str, before: str, revision: Revision, encoding: Encoding) -> str:
+    after = revision.text
+    pairs, feeds = crlf(after), after.count("\n")
+    notes = [] if encoding == UTF8 else [f"encoding {encoding}"]
+    if pairs:
+        every = pairs == feeds
+        notes.append("lines end in CRLF" if every else f"{pairs} lines end in CRLF, {feeds - pairs} in LF")
+    plain = pairs == feeds and crlf(before) == before.count("\n")
+    said = [f"edited {name}: {revision.replaced} replacement{'' if revision.replaced == 1 else 's'}"]
+    said += [f"[{'; '.join(notes)}]"] if notes else []
+    return _showable("\n".join([*said, unified(before, after, revision.changes, name, plain)]))
+
+
+EDIT = TypedTool(
+    "edit",
+    "Replace exact text in a file: all edits or none. Keeps encoding, line ends, mode, owner, links. Answers a diff.",
+    Edit,
+    _edit,
+)
