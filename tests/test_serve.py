@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -318,6 +319,25 @@ def test_status_counts_the_jobs(tmp_path: Path) -> None:
         assert "(1 job in the background)" in a2a(tmp_path, "status").stdout
         assert "killed, after" in a2a(tmp_path, "call", "job", "action=kill", "id=1").stdout
         assert "in the background" not in a2a(tmp_path, "status").stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="left out: memory is told by /proc here")
+async def test_memory_goes_back_after_large_edits(tmp_path: Path) -> None:
+    """Many at once, each in a thread of its own, for which a C library likes to keep what it once took."""
+    names = [f"file-{number}" for number in range(8)]
+    for name in names:
+        (tmp_path / name).write_text("some words in a line\n" * 1_000_000 + "the last line")
+    with served(tmp_path, settings={"token": TOKEN}) as one:
+        clients = [Client(HttpCaller(one)) for _ in names]
+        for client in clients:
+            await client.open()
+        edits = [{"old": "the last", "new": "the very last"}]
+        calls = (
+            client.call("edit", {"path": name, "edits": edits}) for client, name in zip(clients, names, strict=True)
+        )
+        assert [answer.result["isError"] for answer in await asyncio.gather(*calls)] == [False] * len(names)
+        (held,) = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{one.process.pid}/status").read_text())
+        assert int(held) < 100_000
 
 
 async def test_a_caller_that_hangs_up_ends_its_command(tmp_path: Path) -> None:

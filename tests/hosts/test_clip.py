@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from a2a_bridge.hosts.local import clip
-from a2a_bridge.hosts.local.clip import HEAD_BYTES, TAIL_BYTES, Clip
+from a2a_bridge.hosts.local.processes import clip
+from a2a_bridge.hosts.local.processes.clip import HEAD_BYTES, TAIL_BYTES, Clip
 
 MARK = re.compile(r"\n\[… (\d+) bytes left out …]\n")
 WHOLE = HEAD_BYTES + TAIL_BYTES

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local import edit as module
-from a2a_bridge.hosts.local import replace as replacing
-from a2a_bridge.hosts.local import revision
 from a2a_bridge.hosts.local.edit import EDIT
-from a2a_bridge.hosts.local.encoding import SAMPLE_BYTES, Encoding, sniff
+from a2a_bridge.hosts.local.editing import revision
+from a2a_bridge.hosts.local.files import replace as replacing
+from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, Encoding, sniff
 from a2a_bridge.hosts.local.place import Place
 from tests.hosts import NOBODY, as_nobody, said
 
@@ -357,7 +357,7 @@ def test_an_encoding_that_does_not_give_the_bytes_back(
     desk: Desk, codec: str, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.file.write_bytes(data)
-    monkeypatch.setattr("a2a_bridge.hosts.local.textfile.sniff", lambda _: Encoding(codec, guessed=True))
+    monkeypatch.setattr("a2a_bridge.hosts.local.files.textfile.sniff", lambda _: Encoding(codec, guessed=True))
     assert f"its bytes do not survive being read and written as {codec.upper()} (a guess)" in desk.refused(X)
 
 

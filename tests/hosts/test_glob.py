@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local import ripgrep
-from a2a_bridge.hosts.local.glob import GLOB, MOST_ALTERNATIVES, Wanted
+from a2a_bridge.hosts.local.glob import GLOB
+from a2a_bridge.hosts.local.search import ripgrep
+from a2a_bridge.hosts.local.search.wanted import MOST_ALTERNATIVES, Wanted
 from tests.hosts import Machine, said
 from tests.hosts.test_ripgrep import nobody
 
@@ -134,7 +135,7 @@ def test_ripgrep_means_the_same(here: Machine, pattern: str) -> None:
     ],
 )
 def test_the_names_that_ripgrep_chooses_by_are_no_fewer(pattern: str, names: list[str]) -> None:
-    assert Wanted(pattern, Path("/top")).names() == names
+    assert Wanted(pattern, Path("/top"))._names() == names
 
 
 def test_no_pattern_takes_for_ever() -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local import grep as module
-from a2a_bridge.hosts.local import ripgrep
-from a2a_bridge.hosts.local.glob import Wanted
 from a2a_bridge.hosts.local.grep import GREP, LONGEST_LINE, MOST_COLUMNS, MOST_MATCHES
+from a2a_bridge.hosts.local.search import ripgrep
+from a2a_bridge.hosts.local.search.wanted import Wanted
 from tests.hosts import LOOPS, Machine, said, soon
 from tests.hosts.test_ripgrep import nobody
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_bridge.hosts.local.guardian import Guardian
+from a2a_bridge.hosts.local.processes.guardian import Guardian
 from tests.hosts import CALL, LOOPS, Machine, alive, all_gone, guardian_of, pids, said, soon, until
 from tests.support.processes import ROOT
 
@@ -282,7 +282,7 @@ def test_ended_groups_are_struck_off(here: Machine, monkeypatch: pytest.MonkeyPa
             written.append(data)
         return write(descriptor, data)
 
-    monkeypatch.setattr("a2a_bridge.hosts.local.guardian.os.write", spy)
+    monkeypatch.setattr("a2a_bridge.hosts.local.processes.guardian.os.write", spy)
     ended = int(said(here.bash("echo $$")))
     assert written == [f"- {ended}\n".encode()]
     written.clear()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from a2a_bridge.hosts.local import hunks
-from a2a_bridge.hosts.local.hunks import LONGEST_LINE, MOST_CHARACTERS, Change, differing, split, then, unified
+from a2a_bridge.hosts.local.editing import hunks
+from a2a_bridge.hosts.local.editing.hunks import LONGEST_LINE, MOST_CHARACTERS, Change, differing, split, then, unified
 
 Replaced = tuple[str, list[Change]]
 

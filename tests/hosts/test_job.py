@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local import jobs
-from a2a_bridge.hosts.local.jobs import MOST_RUNNING
+from a2a_bridge.hosts.local.processes import jobs
+from a2a_bridge.hosts.local.processes.jobs import MOST_RUNNING
 from a2a_bridge.tool import Result
 from tests.hosts import CALL, LOOPS, Machine, alive, all_gone, pids, said, soon, told, until
 

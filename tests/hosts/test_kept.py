@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_bridge.hosts.local import kept as bounds
-from a2a_bridge.hosts.local.kept import MEMORY_BYTES, Kept, Spool
+from a2a_bridge.hosts.local.processes import kept as bounds
+from a2a_bridge.hosts.local.processes.kept import MEMORY_BYTES, Kept, Spool
 
 
 @pytest.fixture

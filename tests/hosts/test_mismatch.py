@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_bridge.hosts.local import folded, nearest, unseen
-from a2a_bridge.hosts.local.folded import PIECE, Folded, fold
-from a2a_bridge.hosts.local.folded import tokens as folded_tokens
-from a2a_bridge.hosts.local.mismatch import why
+from a2a_bridge.hosts.local.editing import folded, nearest, unseen
+from a2a_bridge.hosts.local.editing.folded import PIECE, Folded, fold
+from a2a_bridge.hosts.local.editing.folded import tokens as folded_tokens
+from a2a_bridge.hosts.local.editing.mismatch import why
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local import passage as module
-from a2a_bridge.hosts.local.passage import Mixed, Passage, Plain, passage
+from a2a_bridge.hosts.local.editing import passage as module
+from a2a_bridge.hosts.local.editing.passage import Mixed, Passage, Plain, passage
 
 SMALL = st.text(st.sampled_from("ab\n\r"), max_size=12) | st.lists(st.sampled_from(["a", "\n", "\r\n"])).map("".join)
 

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local import ripgrep
 from a2a_bridge.hosts.local.glob import GLOB
 from a2a_bridge.hosts.local.grep import GREP
 from a2a_bridge.hosts.local.place import MOST_READERS, Place
+from a2a_bridge.hosts.local.search import ripgrep
 from a2a_bridge.hosts.typed import TypedTool
 from tests.hosts import LOOPS, NOBODY, Machine, alive, all_gone, pids, soon, told, until
 from tests.support.processes import ROOT

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_bridge.hosts.local import terminal
-from a2a_bridge.hosts.local.terminal import LINE_BYTES, Reducer
+from a2a_bridge.hosts.local.processes import terminal
+from a2a_bridge.hosts.local.processes.terminal import LINE_BYTES, Reducer
 
 # What programs really print, and what else there is in that direction.
 TOKENS = [

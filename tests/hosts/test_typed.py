@@ -9,9 +9,10 @@ import pytest
 from a2a_bridge.cli import foreground
 from a2a_bridge.config import Config, load
 from a2a_bridge.errors import HostUnavailable, ToolError, UnknownTool
-from a2a_bridge.hosts.local import LocalHost, ripgrep
+from a2a_bridge.hosts.local import LocalHost
 from a2a_bridge.hosts.local.host import TOOLS
 from a2a_bridge.hosts.local.place import Place
+from a2a_bridge.hosts.local.search import ripgrep
 from a2a_bridge.hosts.typed import TypedTool, schema
 from a2a_bridge.tool import Result, text
 from tests.hosts import CALL, NAMES, said

@@ -1,5 +1,6 @@
 """The tool `write`: all of it or nothing, and everything else about the file stays."""
 
+import errno
 import os
 import resource
 import stat
@@ -54,6 +55,22 @@ def test_any_text_is_written_as_it_is(shared: Machine, text: str, more: str) -> 
 def test_missing_directories_are_made(here: Machine) -> None:
     write(here, "a/b c/ü/f", "x")
     assert (here.directory / "a" / "b c" / "ü" / "f").read_text() == "x"
+
+
+def test_a_file_that_is_a_mount_is_written_over(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As /etc/hosts is in a container: nothing can be put in its place."""
+
+    def busy(*_: object) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    file = here.directory / "f"
+    file.write_text("old content")
+    number = file.stat().st_ino
+    monkeypatch.setattr(os, "replace", busy)
+    assert write(here, "f", "new").startswith("replaced")
+    assert (file.read_text(), file.stat().st_ino) == ("new", number)
+    assert names(here.directory) == {"f"}
+    assert "Device or resource busy; nothing was written" in refused(here, "g")
 
 
 @pytest.mark.parametrize("name", ["-dash", "new\nline", "'quote\"", "😀", "x" * 255, " ", "*"])

@@ -1,6 +1,8 @@
 """A bridge in the foreground: its event loop, its signals, and its log lines on the terminal."""
 
 import asyncio
+import contextlib
+import ctypes
 import gc
 import os
 import signal
@@ -31,6 +33,8 @@ else:
     uvloop = _uvloop
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_M_MMAP_THRESHOLD = -3
+_MMAP_BYTES = 1024 * 1024
 _MARKS = {Outcome.DONE: "✓", Outcome.FAILED: "✗", Outcome.ABANDONED: "⊘ caller hung up"}
 
 
@@ -56,8 +60,16 @@ def serve_host(config: Config, host: Host) -> None:
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     """Run a bridge's event loop to its end."""
+    _give_memory_back()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop else None) as runner:
         runner.run(work)
+
+
+def _give_memory_back() -> None:
+    """Have large blocks go back to the system as soon as they are free. glibc would raise its threshold with each
+    of them, and keep for every thread what one edit of a large file once took."""
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
 
 
 async def _serve(config: Config, host: Host, out: Printer[Settled | str], err: Printer[str]) -> None:

@@ -12,15 +12,15 @@ from typing import Annotated, BinaryIO
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.encoding import UTF8, Encoding
-from a2a_bridge.hosts.local.hunks import unified
-from a2a_bridge.hosts.local.kinds import kind
-from a2a_bridge.hosts.local.names import shown
-from a2a_bridge.hosts.local.passage import crlf
+from a2a_bridge.hosts.local.editing.hunks import unified
+from a2a_bridge.hosts.local.editing.passage import crlf
+from a2a_bridge.hosts.local.editing.revision import Replacement, Revision, revise
+from a2a_bridge.hosts.local.files.encoding import UTF8, Encoding
+from a2a_bridge.hosts.local.files.kinds import kind
+from a2a_bridge.hosts.local.files.names import shown
+from a2a_bridge.hosts.local.files.replace import regular, replace
+from a2a_bridge.hosts.local.files.textfile import decoded, encoded
 from a2a_bridge.hosts.local.place import Place, Stopped
-from a2a_bridge.hosts.local.replace import regular, replace
-from a2a_bridge.hosts.local.revision import Replacement, Revision, revise
-from a2a_bridge.hosts.local.textfile import decoded, encoded
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
 

@@ -13,10 +13,11 @@ from typing import Annotated
 
 import msgspec
 
-from a2a_bridge.hosts.local import ripgrep
-from a2a_bridge.hosts.local.clip import whole_end, whole_start
-from a2a_bridge.hosts.local.glob import MOST_LIMIT, Wanted
+from a2a_bridge.hosts.local.glob import MOST_LIMIT
 from a2a_bridge.hosts.local.place import Place
+from a2a_bridge.hosts.local.processes.clip import whole_end, whole_start
+from a2a_bridge.hosts.local.search import ripgrep
+from a2a_bridge.hosts.local.search.wanted import Wanted
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
 
@@ -74,17 +75,12 @@ async def _grep(arguments: Grep, place: Place) -> Result:
 
 def _options(arguments: Grep, wanted: Wanted) -> list[str]:
     # A file that shrinks while it is mapped into memory would kill ripgrep.
-    chosen = [*ripgrep.options(arguments.hidden, arguments.no_ignore), *wanted.excluding, "--no-mmap"]
+    chosen = [*ripgrep.options(arguments.hidden, arguments.no_ignore), *wanted.options(arguments.hidden), "--no-mmap"]
     chosen += ["--crlf", "--null", f"--regexp={arguments.pattern}"]
     if arguments.ignore_case:
         chosen.append("--ignore-case")
     if "\n" in arguments.pattern or "\\n" in arguments.pattern:
         chosen.append("--multiline")
-    names = wanted.names()
-    if names:
-        chosen += [f"--type-add=wanted:{name}" for name in names] + ["--type=wanted"]
-        if not arguments.hidden:  # a file of a chosen type is searched though it is hidden
-            chosen.append("--glob=!.*")
     if arguments.files_only:
         return [*chosen, "--files-with-matches"]
     chosen += ["--stats", "--with-filename", "--line-number", "--column", "--no-heading", "--no-context-separator"]

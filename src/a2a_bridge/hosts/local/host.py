@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from a2a_bridge.errors import HostUnavailable, UnknownTool
-from a2a_bridge.hosts.local import ripgrep
 from a2a_bridge.hosts.local.bash import BASH
 from a2a_bridge.hosts.local.edit import EDIT
 from a2a_bridge.hosts.local.glob import GLOB
@@ -13,6 +12,7 @@ from a2a_bridge.hosts.local.grep import GREP
 from a2a_bridge.hosts.local.job import JOB
 from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.read import READ
+from a2a_bridge.hosts.local.search import ripgrep
 from a2a_bridge.hosts.local.write import WRITE
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Call, Result, Tool

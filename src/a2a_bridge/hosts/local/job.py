@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.endings import ending
-from a2a_bridge.hosts.local.jobs import Job
 from a2a_bridge.hosts.local.place import Place
+from a2a_bridge.hosts.local.processes.endings import ending
+from a2a_bridge.hosts.local.processes.jobs import Job
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, Text, text
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.guardian import Guardian
-from a2a_bridge.hosts.local.jobs import Jobs
-from a2a_bridge.hosts.local.kept import Kept
+from a2a_bridge.hosts.local.processes.guardian import Guardian
+from a2a_bridge.hosts.local.processes.jobs import Jobs
+from a2a_bridge.hosts.local.processes.kept import Kept
 
 # Reads that hang on a dead network disk hold a thread each; this many may, before other reads wait.
 MOST_THREADS = 64

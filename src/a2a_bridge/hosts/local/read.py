@@ -10,10 +10,10 @@ from typing import Annotated, BinaryIO
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.encoding import SAMPLE_BYTES, UTF8, Binary, Encoding, sniff
-from a2a_bridge.hosts.local.entries import described, entries
-from a2a_bridge.hosts.local.kinds import kind
-from a2a_bridge.hosts.local.lines import LONGEST_LINE, Lines, seek_from_end
+from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, Encoding, sniff
+from a2a_bridge.hosts.local.files.entries import described, entries
+from a2a_bridge.hosts.local.files.kinds import kind
+from a2a_bridge.hosts.local.files.lines import LONGEST_LINE, Lines, seek_from_end
 from a2a_bridge.hosts.local.place import Place, Stopped
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Image, Result, text

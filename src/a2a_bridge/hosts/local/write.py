@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local.files.replace import regular, replace
 from a2a_bridge.hosts.local.place import Place
-from a2a_bridge.hosts.local.replace import regular, replace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
 

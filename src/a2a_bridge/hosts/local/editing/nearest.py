@@ -6,9 +6,9 @@ from collections import defaultdict
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from a2a_bridge.hosts.local.folded import Folded, fold
-from a2a_bridge.hosts.local.hunks import same
-from a2a_bridge.hosts.local.unseen import differences
+from a2a_bridge.hosts.local.editing.folded import Folded, fold
+from a2a_bridge.hosts.local.editing.hunks import same
+from a2a_bridge.hosts.local.editing.unseen import differences
 
 LONGEST_SHOWN = 200
 MOST_SHOWN = 5

@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Callable
 from typing import BinaryIO, NamedTuple
 
-from a2a_bridge.hosts.local.encoding import Encoding
+from a2a_bridge.hosts.local.files.encoding import Encoding
 from a2a_bridge.hosts.local.place import Stopped
 
 LONGEST_LINE = 16 * 1024

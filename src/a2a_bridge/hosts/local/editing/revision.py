@@ -9,10 +9,10 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.encoding import UTF8, Encoding
-from a2a_bridge.hosts.local.hunks import Change, then
-from a2a_bridge.hosts.local.mismatch import why
-from a2a_bridge.hosts.local.passage import Passage, Span, passage
+from a2a_bridge.hosts.local.editing.hunks import Change, then
+from a2a_bridge.hosts.local.editing.mismatch import why
+from a2a_bridge.hosts.local.editing.passage import Passage, Span, passage
+from a2a_bridge.hosts.local.files.encoding import UTF8, Encoding
 
 # Of a text after any of its replacements.
 MOST_CHARACTERS = 128 * 1024 * 1024

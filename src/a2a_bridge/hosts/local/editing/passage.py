@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.hunks import differing
+from a2a_bridge.hosts.local.editing.hunks import differing
 
 # An old passage that holds both `\n` and `\r\n` is tried where only the ends are wrong, until so much was tried.
 MOST_MISSED = 4 * 1024 * 1024

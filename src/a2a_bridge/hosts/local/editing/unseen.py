@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from a2a_bridge.hosts.local.folded import fold, tokens
+from a2a_bridge.hosts.local.editing.folded import fold, tokens
 
 MOST_DIFFERENCES = 3
 # How far a passage is followed in search of what differs; how many tokens of one may stand for one of the other.

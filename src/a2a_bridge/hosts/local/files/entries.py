@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from a2a_bridge.hosts.local.kinds import kind
-from a2a_bridge.hosts.local.names import shown
+from a2a_bridge.hosts.local.files.kinds import kind
+from a2a_bridge.hosts.local.files.names import shown
 
 
 def entries(path: Path) -> list["os.DirEntry[str]"]:

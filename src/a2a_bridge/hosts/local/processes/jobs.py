@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.output import Output
+from a2a_bridge.hosts.local.processes.output import Output
 
 MOST_RUNNING = 32
 # Ended ones stay to be asked; of more than these the oldest are forgotten, and their output with them.

@@ -6,7 +6,7 @@ It works line by line: a movement of the cursor to another line is dropped.
 
 import re
 
-from a2a_bridge.hosts.local.clip import whole_end
+from a2a_bridge.hosts.local.processes.clip import whole_end
 
 # An unfinished line is held until its end, for what follows may write over it; of a longer one the
 # beginning is let go as it is.

@@ -6,9 +6,9 @@ bounded: linear in the text, and whatever compares more closely gets little to c
 
 import re
 
-from a2a_bridge.hosts.local.folded import Folded
-from a2a_bridge.hosts.local.nearest import nearest, row
-from a2a_bridge.hosts.local.unseen import differences
+from a2a_bridge.hosts.local.editing.folded import Folded
+from a2a_bridge.hosts.local.editing.nearest import nearest, row
+from a2a_bridge.hosts.local.editing.unseen import differences
 
 _NUMBERED = re.compile(r" {0,5}\d+\t")
 _NUMBERS = re.compile(r"^ {0,5}\d+\t", re.MULTILINE)

@@ -1,5 +1,6 @@
 """New content for a file: the old stays whole until the new is, and everything else about the file stays as it is."""
 
+import errno
 import os
 import secrets
 import stat
@@ -8,10 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.kinds import kind
+from a2a_bridge.hosts.local.files.kinds import kind
 
 # A file's name may have 255 bytes; the draft beside it needs some of them.
 _NAME_BYTES = 200
+# A new file cannot take the old one's place: the directory may not be written, or the file is itself a mount.
+_IN_PLACE = {errno.EACCES, errno.EPERM, errno.EBUSY}
 
 
 def regular(path: Path) -> os.stat_result | None:
@@ -34,7 +37,8 @@ def replace(path: Path, content: bytes, status: os.stat_result | None, check: Ca
 
     A symbolic link stays, and its target is replaced. Mode, owner and extended attributes stay. Where a new
     file could not take the old one's place without losing something (hard links, an owner that may not be given,
-    a directory that may not be written), the old one is written over, after room for all of it was taken.
+    a directory that may not be written, a file mounted by itself), the old one is written over, after room for
+    all of it was taken.
     `check` is called at the last moment, and stops it all by raising.
     Raises OSError, with the old content whole.
     """
@@ -48,9 +52,9 @@ def replace(path: Path, content: bytes, status: os.stat_result | None, check: Ca
         _draft(draft, content, target, status)
         check()
         os.replace(draft, target)
-    except PermissionError:
+    except OSError as error:
         _discard(draft)
-        if status is None:
+        if status is None or error.errno not in _IN_PLACE:
             raise
         check()
         _overwrite(target, content)

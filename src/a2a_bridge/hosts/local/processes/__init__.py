@@ -1,0 +1,1 @@
+"""Commands: started, read, kept, ended."""

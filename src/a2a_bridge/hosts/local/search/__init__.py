@@ -1,0 +1,1 @@
+"""ripgrep, and what a glob pattern means."""
