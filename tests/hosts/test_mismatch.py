@@ -238,3 +238,10 @@ def test_large_texts_take_bounded_work(text: str, old: str, monkeypatch: pytest.
     assert 0 < len(said) < 5_000
     assert len(compared) <= nearest.PROBES * nearest.MOST_COMPARED
     assert max(compared, default=0) <= 2 * nearest.LONGEST_SHOWN
+
+
+def test_an_accent_is_something_to_look_for() -> None:
+    assert why("one\n# caf\u00e9\n", "# cafe") == (
+        "nearly the same is at line 2, but not every character is the same "
+        "(look for accents, letter case, white space):\n     2\t# caf\u00e9"
+    )

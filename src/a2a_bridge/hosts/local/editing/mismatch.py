@@ -53,7 +53,10 @@ def _why(text: str, old: str) -> str:
 def _alike(text: str, at: int, old: str) -> str:
     found = differences(text, at, old)
     first = found[0].at if found else at
-    what = "; ".join(d.words for d in found) or "it differs in white space or in characters that cannot be seen"
+    what = (
+        "; ".join(d.words for d in found)
+        or "not every character is the same (look for accents, letter case, white space)"
+    )
     return f"nearly the same is at line {text.count(chr(10), 0, first) + 1}, but {what}:\n{row(text, first)}"
 
 
