@@ -183,6 +183,23 @@ def test_above_the_middle_is_left_out(here: Machine, size: int) -> None:
     assert not kept.parent.exists()
 
 
+def test_the_output_of_a_cancelled_call_is_not_kept(here: Machine) -> None:
+    """No answer names it, and it would take the room of those that an answer has named."""
+    kept = gap(said(here.bash("seq 100000")))[2]
+
+    async def cancel() -> None:
+        command = "seq 1000000; touch on; sleep 600"
+        running = asyncio.create_task(here.host.call("bash", {"command": command}, CALL))
+        await soon((here.directory / "on").exists, "it has written")
+        assert len(list(kept.parent.iterdir())) == 2
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    here.run(cancel())
+    assert list(kept.parent.iterdir()) == [kept]
+
+
 def test_a_flood_is_still_told_how_it_ended(here: Machine) -> None:
     shown = failed(here.bash("printf first; head -c 3000000 /dev/zero | tr '\\0' x; printf last; exit 4"))
     assert shown.startswith("firstxxx")

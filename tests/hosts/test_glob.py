@@ -138,6 +138,24 @@ def test_the_names_that_ripgrep_chooses_by_are_no_fewer(pattern: str, names: lis
     assert Wanted(pattern, Path("/top"))._names() == names
 
 
+@pytest.mark.parametrize("pattern", ["{a,b}" * 7 + "x" * 500, "{a,b}" * 7 + "[a-z]*" * 600])
+def test_braces_that_stand_for_too_much(pattern: str) -> None:
+    with pytest.raises(ToolError, match="its braces stand for too much"):
+        Wanted(pattern, Path("/top"))
+
+
+def test_ripgrep_is_not_given_more_than_it_takes() -> None:
+    """It refuses very many names with words that nobody could act on."""
+    assert Wanted("{a,b,c}" * 3, Path("/top")).options(hidden=True)
+    assert Wanted("{a,b,c}" * 4 + "x" * 50, Path("/top")).options(hidden=True) == []
+
+
+def test_an_empty_class_is_an_error() -> None:
+    for pattern in ("[^]", "[]", "[!]x"):
+        with pytest.raises(ToolError, match=r"an unclosed \["):
+            Wanted(pattern, Path("/top"))
+
+
 def test_no_pattern_takes_for_ever() -> None:
     """A step too many for each star, and these would not end."""
     deep = "/".join(["a"] * 2000)

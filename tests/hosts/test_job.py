@@ -156,6 +156,44 @@ def test_input_to_one_that_does_not_read(here: Machine, monkeypatch: pytest.Monk
     assert 0 < int(found[1]) < 1_000_000
 
 
+def test_two_who_write_at_once_write_one_after_the_other(here: Machine) -> None:
+    job = started(here, "until [ -e go ]; do sleep 0.01; done; cat | uniq -c | awk '{print $1}'; echo end")
+    texts = ["a\n" * 100_000, "b\n" * 100_000]
+
+    async def both() -> list[Result]:
+        calls = [
+            asyncio.create_task(here.host.call("job", {"action": "input", "id": job, "text": text}, CALL))
+            for text in texts
+        ]
+        await asyncio.sleep(0)
+        (here.directory / "go").touch()
+        return await asyncio.gather(*calls)
+
+    assert [said(one) for one in here.run(both())] == [f"[job {job}: 200000 bytes written]"] * 2
+    ask(here, "input", job)
+    assert said(ask(here, "wait", job)).startswith("100000\n100000\nend\n")
+
+
+def test_closing_the_input_that_another_waits_to_write(here: Machine) -> None:
+    """It is told at once, and a job that gets the same descriptor next is not disturbed."""
+    job = started(here, "sleep 600")
+
+    async def close() -> None:
+        call = here.host.call("job", {"action": "input", "id": job, "text": "x" * 200_000}, CALL)
+        writing = asyncio.create_task(call)
+        while not asyncio.all_tasks() - {asyncio.current_task(), writing}:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await here.host.call("job", {"action": "input", "id": job}, CALL)
+        async with asyncio.timeout(10):
+            with pytest.raises(ToolError, match=f"job {job}: its standard input is closed"):
+                await writing
+
+    here.run(close())
+    other = started(here, "wc -c")
+    assert said(ask(here, "input", other, text="x" * 1_000_000)) == f"[job {other}: 1000000 bytes written]"
+
+
 def test_without_input_it_waits_and_holds_nobody(here: Machine) -> None:
     job = started(here, "cat")
     assert "running" in said(ask(here, "wait", job, wait_seconds=0.05))

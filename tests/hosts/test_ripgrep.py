@@ -242,14 +242,14 @@ def test_records_are_the_same_however_the_output_is_cut(data: st.DataObject, tex
     whole = b"".join(b"./%b\n" % text for text in texts)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
     pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    found = ripgrep.records(iter(pieces), re.compile(rb"\./([^\n]*)\n"))
+    found = ripgrep.records(iter(pieces), re.compile(rb"\./([^\n]*)\n"), b"\n")
     assert [record[1] for record in found] == texts
 
 
 def test_of_a_record_without_end_the_rest_is_not_held() -> None:
     piece = b"x" * ripgrep.READ_BYTES
     pieces = [b"./", *[piece] * 100, b"y\n./next\n"]
-    first, second = ripgrep.records(iter(pieces), re.compile(rb"\./([^\n]*)\n"))
+    first, second = ripgrep.records(iter(pieces), re.compile(rb"\./([^\n]*)\n"), b"\n")
     assert len(first[1]) <= ripgrep.MOST_RECORD_BYTES + ripgrep.READ_BYTES
     assert second[1] == b"next"
 
@@ -380,3 +380,17 @@ def test_a_shown_path_is_one_for_the_other_tools(directory: str, path: str, show
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), sys.argv[2])
+
+
+def test_what_has_not_ended_is_not_searched() -> None:
+    """Its text may look like the beginning of a record in very many places, and each would be tried to its end."""
+    record = re.compile(rb"\./([^\0]*?)\0(\d+):([^\n]*)\n")
+    unfinished = b"./" * 20_000
+    assert [found[1] for found in ripgrep.records(iter([b"./a\x001:x\n" + unfinished]), record, b"\n")] == [b"a"]
+
+    class Watched:
+        def finditer(self, text: bytes, start: int, end: int) -> "list[re.Match[bytes]]":
+            assert (start, end) == (0, text.rfind(b"\n") + 1)
+            return []
+
+    assert list(ripgrep.records(iter([unfinished, b"x\n" + unfinished]), Watched(), b"\n")) == []  # type: ignore[arg-type]

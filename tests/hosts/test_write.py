@@ -52,6 +52,11 @@ def test_any_text_is_written_as_it_is(shared: Machine, text: str, more: str) -> 
     assert file.read_bytes() == (text + more).encode()
 
 
+def test_half_a_character_cannot_be_written(here: Machine) -> None:
+    assert refused(here, "f", "a\ud800").endswith("holds half a character (the lone surrogate U+D800)")
+    assert names(here.directory) == set()
+
+
 def test_missing_directories_are_made(here: Machine) -> None:
     write(here, "a/b c/ü/f", "x")
     assert (here.directory / "a" / "b c" / "ü" / "f").read_text() == "x"

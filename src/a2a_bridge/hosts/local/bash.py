@@ -40,7 +40,12 @@ async def _bash(arguments: Bash, place: Place) -> Result:
     command = Command(place, arguments.command, directory, {**place.environment(), **(arguments.env or {})})
     if arguments.background:
         return await _job(command, timeout, place)
-    return _told(await command.run(timeout), timeout, command)
+    try:
+        status = await command.run(timeout)
+    except BaseException:
+        command.output.discard()  # no answer will name the file
+        raise
+    return _told(status, timeout, command)
 
 
 def _within(timeout: float | None, longest: float | None) -> float | None:

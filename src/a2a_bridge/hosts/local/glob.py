@@ -45,7 +45,7 @@ async def _glob(arguments: Glob, place: Place) -> Result:
 
 
 def _paths(pieces: Iterator[bytes], wanted: Wanted) -> Iterator[str]:
-    for record in ripgrep.records(pieces, _FILE):
+    for record in ripgrep.records(pieces, _FILE, b"\0"):
         path = os.fsdecode(record[1])
         if wanted.fits(path):
             yield path

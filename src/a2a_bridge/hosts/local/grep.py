@@ -107,9 +107,11 @@ class _Found:
         """The lines of the answer, in order, and how many of those that were counted each one is."""
         raise NotImplementedError
 
-    def records(self, pieces: Iterator[bytes], kind: re.Pattern[bytes]) -> Iterator[tuple[str, re.Match[bytes]]]:
+    def records(
+        self, pieces: Iterator[bytes], kind: re.Pattern[bytes], end: bytes
+    ) -> Iterator[tuple[str, re.Match[bytes]]]:
         """The records of wanted files."""
-        for record in ripgrep.records(pieces, kind):
+        for record in ripgrep.records(pieces, kind, end):
             if record["searched"]:
                 self.searched = int(record["searched"])
                 continue
@@ -125,7 +127,7 @@ class _Files(_Found):
         self._paths = heapq.nsmallest(self.arguments.limit, self._counted(pieces))
 
     def _counted(self, pieces: Iterator[bytes]) -> Iterator[str]:
-        for path, _ in self.records(pieces, _FILE):
+        for path, _ in self.records(pieces, _FILE, b"\0"):
             self.total += 1
             yield path
 
@@ -159,7 +161,7 @@ class _Lines(_Found):
         self._kept = 0
 
     def take(self, pieces: Iterator[bytes]) -> None:
-        for path, record in self.records(pieces, _LINE):
+        for path, record in self.records(pieces, _LINE, b"\n"):
             self._add(path, record)
             if self.total >= MOST_MATCHES:
                 self.stopped = True

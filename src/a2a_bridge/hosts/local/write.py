@@ -1,6 +1,7 @@
 """The tool `write`: a file's whole content, or more at its end."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,10 @@ class Write(msgspec.Struct, forbid_unknown_fields=True):
 
 async def _write(arguments: Write, place: Place) -> Result:
     path = place.path(arguments.path)
+    if half := re.search("[\ud800-\udfff]", arguments.content):
+        raise ToolError(
+            f"{path}: nothing was written; content holds half a character (the lone surrogate U+{ord(half[0]):04X})"
+        )
     return text(await place.in_thread(lambda _: _written(path, arguments)))
 
 

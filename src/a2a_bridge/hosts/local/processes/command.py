@@ -15,7 +15,8 @@ from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.processes.output import Output
 from a2a_bridge.hosts.local.processes.session import MARK_VARIABLE, end
 
-READ_BYTES = 64 * 1024
+# Each piece is reduced in one turn of the event loop.
+READ_BYTES = 32 * 1024
 # What a background process floods into the pipe after its command has ended must not keep the call open.
 MOST_DRAINED_BYTES = 1024 * 1024
 # A process stuck in the kernel (a dead network disk) does not even die; the call ends all the same.

@@ -26,6 +26,8 @@ class Job:
         self.trouble = ""
         self.timeout: float | None = None
         self._stdin = stdin
+        self._writing = asyncio.Lock()
+        self._ready = asyncio.Event()  # its input takes more, or has been closed
         self._clock = clock
         self._began = clock()
         self._ended: float | None = None
@@ -79,10 +81,11 @@ class Job:
             await asyncio.wait([self._task])
 
     async def input(self, text: bytes, seconds: float) -> int:
-        """Write to its standard input; how many bytes were taken in that time. Raises ToolError."""
+        """Write to its standard input; how many bytes were taken in that time. One caller after the other.
+        Raises ToolError."""
         taken = 0
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds), self._writing:
                 while taken < len(text) and self._open():
                     try:
                         taken += os.write(self._stdin, text[taken:])
@@ -101,12 +104,13 @@ class Job:
 
     async def _writable(self) -> None:
         loop, descriptor = asyncio.get_running_loop(), self._stdin
-        ready = asyncio.Event()
-        loop.add_writer(descriptor, ready.set)
+        self._ready.clear()
+        loop.add_writer(descriptor, self._ready.set)
         try:
-            await ready.wait()
+            await self._ready.wait()
         finally:
-            loop.remove_writer(descriptor)
+            if descriptor == self._stdin:  # else it is closed, and its number may be another's by now
+                loop.remove_writer(descriptor)
 
     def close_input(self) -> None:
         """The command finds the end of its input."""
@@ -114,6 +118,7 @@ class Job:
             descriptor, self._stdin = self._stdin, -1
             asyncio.get_running_loop().remove_writer(descriptor)
             os.close(descriptor)
+            self._ready.set()
 
 
 class Jobs:

@@ -10,9 +10,9 @@ from a2a_bridge.hosts.local.processes.clip import whole_end
 
 # An unfinished line is held until its end, for what follows may write over it; of a longer one the
 # beginning is let go as it is.
-LINE_BYTES = 64 * 1024
+LINE_BYTES = 16 * 1024
 # Where a cursor that is sent to the right stops, as at a screen's edge.
-COLUMNS = 1000
+COLUMNS = 250
 LONGEST_ESCAPE = 4096
 
 _COLOUR = re.compile(rb"\x1b\[[0-9;:]*m")

@@ -245,8 +245,9 @@ def _pipe() -> Iterator[list[int]]:
             os.close(descriptor)
 
 
-def records(pieces: Iterator[bytes], record: re.Pattern[bytes]) -> Iterator[re.Match[bytes]]:
-    """Each match of `record` in an output that comes in pieces. No match may begin where it could still grow."""
+def records(pieces: Iterator[bytes], record: re.Pattern[bytes], end_mark: bytes) -> Iterator[re.Match[bytes]]:
+    """Each match of `record`, which ends with `end_mark`, in an output that comes in pieces. What has not ended is
+    not looked at: the search would begin anew at every place in it that looks like a beginning."""
     rest = b""
     for piece in pieces:
         if len(rest) > MOST_RECORD_BYTES:
@@ -256,7 +257,7 @@ def records(pieces: Iterator[bytes], record: re.Pattern[bytes]) -> Iterator[re.M
             piece = piece[end:]
         rest += piece
         end = 0
-        for found in record.finditer(rest):
+        for found in record.finditer(rest, 0, rest.rfind(end_mark) + 1):
             yield found
             end = found.end()
         rest = rest[end:]

@@ -15,7 +15,11 @@ from a2a_bridge.hosts.local.search import ripgrep
 
 MOST_ALTERNATIVES = 200
 MOST_NESTED = 8
-_CLASS = r"\[[!^]?\]?[^\]/]*\]"
+# Of all alternatives together: compiling them holds up everything else.
+MOST_CHARACTERS = 16 * 1024
+# More names than these cost ripgrep more than they spare it, and it refuses very many.
+MOST_CHOSEN_CHARACTERS = 1024
+_CLASS = r"\[[!^]?+(?:\][^\]/]*|[^\]/]+)\]"
 _PIECES = re.compile(rf"\\.|{_CLASS}|.", re.DOTALL)
 # What means itself in every glob language. Anything else of a name is left open when ripgrep chooses by it.
 _PLAIN = re.compile(rf"{_CLASS}|[^A-Za-z0-9_.-]")
@@ -39,7 +43,7 @@ class Wanted:
     def options(self, hidden: bool) -> list[str]:
         """What lets ripgrep leave out by itself much of what does not fit, and nothing else."""
         names = self._names()
-        if self.excluding or not names:
+        if self.excluding or not names or sum(map(len, names)) > MOST_CHOSEN_CHARACTERS:
             return self.excluding
         chosen = [*(f"--type-add=wanted:{name}" for name in names), "--type=wanted"]
         return chosen if hidden else [*chosen, "--glob=!.*"]  # what is of a chosen type counts though it is hidden
@@ -56,7 +60,10 @@ def _alternatives(pattern: str, top: Path) -> list[str]:
         if pattern.startswith(start):
             pattern = pattern[len(start) - 1 :]
             break
-    return _expanded((_piece(piece, pattern) for piece in _PIECES.findall(pattern)), pattern, 0)
+    expanded = _expanded((_piece(piece, pattern) for piece in _PIECES.findall(pattern)), pattern, 0)
+    if sum(map(len, expanded)) > MOST_CHARACTERS:
+        raise ToolError(f"pattern {pattern!r}: its braces stand for too much")
+    return expanded
 
 
 def _piece(piece: str, pattern: str) -> str:
