@@ -19,6 +19,7 @@ from a2a_bridge.hosts.local import edit as module
 from a2a_bridge.hosts.local.edit import EDIT
 from a2a_bridge.hosts.local.editing import revision
 from a2a_bridge.hosts.local.files import replace as replacing
+from a2a_bridge.hosts.local.files.alone import LOCKS
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, Encoding, sniff
 from a2a_bridge.hosts.local.place import Place
 from tests.hosts import NOBODY, as_nobody, said
@@ -663,7 +664,7 @@ def test_an_edit_waits_for_another_of_the_same_file(desk: Desk, monkeypatch: pyt
     desk.file.write_text("old")
     order: list[str] = []
     second = threading.Thread(target=lambda: module._edited(desk.file, [made("new", "newer")], lambda: False))
-    held = module._LOCKS
+    held = LOCKS
 
     def first(*arguments: Any) -> Any:
         order.append(arguments[0])

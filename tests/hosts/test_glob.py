@@ -17,6 +17,7 @@ from a2a_bridge.hosts.local.search.wanted import MOST_ALTERNATIVES, Wanted
 from tests.hosts import Machine, said
 from tests.hosts.test_ripgrep import nobody
 
+NONE = "no files match (directories are not listed)"
 LEFT_OUT = "; hidden and ignored files were left out (set hidden or no_ignore)"
 FILES = [
     "a.py",
@@ -225,19 +226,19 @@ def test_a_long_answer_is_cut(here: Machine) -> None:
 
 
 def test_nothing_found(here: Machine) -> None:
-    assert glob(here, "*.py") == [f"no files match{LEFT_OUT}"]
-    assert glob(here, "*.py", hidden=True) == ["no files match; ignored files were left out (set no_ignore)"]
-    assert glob(here, "*.py", no_ignore=True) == ["no files match; hidden files were left out (set hidden)"]
-    assert glob(here, "*.py", hidden=True, no_ignore=True) == ["no files match"]
+    assert glob(here, "*.py") == [f"{NONE}{LEFT_OUT}"]
+    assert glob(here, "*.py", hidden=True) == [f"{NONE}; ignored files were left out (set no_ignore)"]
+    assert glob(here, "*.py", no_ignore=True) == [f"{NONE}; hidden files were left out (set hidden)"]
+    assert glob(here, "*.py", hidden=True, no_ignore=True) == [NONE]
 
 
 def test_what_is_hidden_or_ignored(here: Machine) -> None:
     make(here, "a.log", "build/a.py", "a.py", ".b.py", ".d/c.py", ".git/x.py", "sub/e.py", "sub/e.log")
     (here.directory / ".gitignore").write_text("*.log\nbuild/\n")
     assert glob(here, "*.py") == ["sub/e.py", "a.py"]
-    assert glob(here, "*.log") == [f"no files match{LEFT_OUT}"], "a pattern does not bring back what is ignored"
-    assert glob(here, ".b.py") == [f"no files match{LEFT_OUT}"], "nor what is hidden"
-    assert glob(here, "*.log", path="sub") == [f"no files match{LEFT_OUT}"], "whatever is above counts"
+    assert glob(here, "*.log") == [f"{NONE}{LEFT_OUT}"], "a pattern does not bring back what is ignored"
+    assert glob(here, ".b.py") == [f"{NONE}{LEFT_OUT}"], "nor what is hidden"
+    assert glob(here, "*.log", path="sub") == [f"{NONE}{LEFT_OUT}"], "whatever is above counts"
     assert glob(here, "*.py", hidden=True) == ["sub/e.py", ".d/c.py", ".b.py", "a.py"]
     assert set(glob(here, "*.log", no_ignore=True)) == {"sub/e.log", "a.log"}
     assert ".git/x.py" in glob(here, "*.py", hidden=True, no_ignore=True)
@@ -403,4 +404,21 @@ def test_a_large_tree(large: Machine) -> None:
     assert note == "[200 of 100,000 files, newest first; narrow pattern or path, or raise limit]"
     assert glob(large, "d[0-4]?/**/f55*")[-1].startswith("[200 of 500 files")
     assert sorted(glob(large, "f123")) == [f"d{number:02}/f123" for number in range(100)]
-    assert glob(large, "none") == [f"no files match{LEFT_OUT}"]
+    assert glob(large, "none") == [f"{NONE}{LEFT_OUT}"]
+
+
+@pytest.mark.parametrize("pattern", ["../*", "~/x", "a/../b", "{..,a}/*"])
+def test_a_pattern_that_leads_out(here: Machine, pattern: str) -> None:
+    """Nothing fits it, and nothing would say why."""
+    if pattern.startswith("{"):
+        assert glob(here, pattern) == [f"{NONE}{LEFT_OUT}"]
+        return
+    with pytest.raises(ToolError, match=r"leads out of .*; give the directory as path"):
+        glob(here, pattern)
+
+
+def test_a_slash_at_the_beginning_is_the_path(here: Machine) -> None:
+    make(here, "etc/hosts")
+    assert glob(here, "/etc/*") == ["etc/hosts"]
+    (said,) = glob(here, "/usr/*")
+    assert said.startswith("no files match (directories are not listed; the first / of the pattern stands for path)")

@@ -1,6 +1,8 @@
 """Background work: `bash` with `background`, and the tool `job`."""
 
 import asyncio
+import contextlib
+import errno
 import os
 import re
 import signal
@@ -100,10 +102,11 @@ def test_killing(here: Machine) -> None:
     job = started(here, command)
     until(lambda: len(pids(here.directory / "pids")) == 3, "it runs")
     killed = ask(here, "kill", job)
-    assert killed.is_error
+    assert not killed.is_error
     assert timeless(told(killed)) == f"begun\n[job {job}: killed, after N s]"
     all_gone(here.directory / "pids")
-    assert timeless(told(ask(here, "kill", job))) == f"[job {job}: killed, after N s]"
+    assert timeless(said(ask(here, "kill", job))) == f"[job {job} had ended: killed, after N s]"
+    assert ask(here, "poll", job).is_error
 
 
 def test_a_timeout_holds_in_the_background(here: Machine) -> None:
@@ -272,7 +275,8 @@ def test_a_start_that_nobody_waits_for_any_more(here: Machine) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await starting
         else:
-            await here.host.call("job", {"action": "kill", "id": turns}, CALL)
+            number = int(said(await starting).split()[1])
+            await here.host.call("job", {"action": "kill", "id": number}, CALL)
 
     said(here.bash("true"))
     before = len(os.listdir("/dev/fd"))
@@ -281,6 +285,52 @@ def test_a_start_that_nobody_waits_for_any_more(here: Machine) -> None:
     assert here.host.name == "local"
     all_gone(here.directory / "pids")
     until(lambda: len(os.listdir("/dev/fd")) <= before, "all descriptors are closed")
+
+
+def test_killing_before_its_first_step(here: Machine) -> None:
+    """Somebody may guess the next id."""
+
+    async def guess() -> Result:
+        starting = asyncio.create_task(
+            here.host.call("bash", {"command": "echo $$ >> pids; sleep 600", "background": True}, CALL)
+        )
+        while not here.host._place.jobs.all():
+            await asyncio.sleep(0)
+        killed = await here.host.call("job", {"action": "kill", "id": 1}, CALL)
+        with contextlib.suppress(ToolError):
+            await starting
+        return killed
+
+    said(here.bash("true"))
+    before = len(os.listdir("/dev/fd"))
+    assert "killed" in said(here.run(guess()))
+    assert here.host.name == "local"
+    all_gone(here.directory / "pids")
+    until(lambda: len(os.listdir("/dev/fd")) <= before, "all descriptors are closed")
+
+
+def test_without_descriptors_it_says_so(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of the pipes it is that cannot be made."""
+    pipe = os.pipe
+    said(here.bash("true"))
+    for allowed in range(2):
+        left = iter(range(allowed))
+
+        def scarce(left: Iterator[int] = left) -> tuple[int, int]:
+            if next(left, None) is None:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return pipe()
+
+        monkeypatch.setattr(os, "pipe", scarce)
+        with pytest.raises(ToolError, match="Too many open files"):
+            here.bash("true", background=True)
+        if allowed == 0:
+            with pytest.raises(ToolError, match="Too many open files"):
+                here.bash("true")
+            with pytest.raises(ToolError, match="Too many open files"):
+                here.run(here.host.call("glob", {"pattern": "*"}, CALL))
+        monkeypatch.undo()
+    assert here.host.name == "local"
 
 
 def test_its_input_is_no_other_jobs(here: Machine) -> None:

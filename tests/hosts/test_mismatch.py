@@ -1,6 +1,7 @@
 """Why nothing matched: what differs is named, the nearest lines are shown, and neither takes long."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -245,3 +246,18 @@ def test_an_accent_is_something_to_look_for() -> None:
         "nearly the same is at line 2, but not every character is the same "
         "(look for accents, letter case, white space):\n     2\t# caf\u00e9"
     )
+
+
+def test_marks_without_end_are_folded_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorting those of one letter takes the square of their number."""
+    longest = 0
+    normalize = unicodedata.normalize
+
+    def watched(form: Any, text: str) -> str:
+        nonlocal longest
+        longest = max(longest, len(text))
+        return normalize(form, text)
+
+    monkeypatch.setattr(unicodedata, "normalize", watched)
+    assert "nothing like it" in why("e" + "\u0301\u0316" * 50_000, "something else")
+    assert 0 < longest <= 1024

@@ -204,7 +204,20 @@ def test_the_cut_of_a_long_line_spares_characters(here: Machine) -> None:
 def test_invalid_utf8_is_replaced(here: Machine) -> None:
     """What is UTF-8 for the most part is UTF-8 with damage."""
     (here.directory / "f").write_bytes(b"caf\xe9 \xff\nna\xc3\xafve \xc3\xbc\n")
-    assert here.read("f") == "     1\tcaf\ufffd \ufffd\n     2\tnaïve ü"
+    note = "[1 of these lines has bytes that do not decode, shown as \ufffd]"
+    assert here.read("f") == f"     1\tcaf\ufffd \ufffd\n     2\tnaïve ü\n{note}"
+
+
+def test_a_replacement_character_of_the_files_own_is_no_damage(here: Machine) -> None:
+    (here.directory / "f").write_text("one \ufffd\n")
+    assert here.read("f") == "     1\tone \ufffd"
+    (here.directory / "f").write_bytes("é \ufffd\n".encode() + b"\xff \xff\n\xff\n" + "ééé".encode())
+    assert here.read("f").endswith("[2 of these lines have bytes that do not decode, shown as \ufffd]")
+
+
+def test_a_link_that_leads_nowhere(here: Machine) -> None:
+    (here.directory / "lost").symlink_to("no\nwhere")
+    assert refused(here, "lost").endswith("no such file or directory (a symbolic link to $'no\\x0awhere')")
 
 
 @pytest.mark.parametrize("at", [0, 100, 8191])
@@ -437,6 +450,7 @@ def test_odd_names_are_shown_as_a_shell_takes_them(here: Machine) -> None:
     assert names == ["-r", "back\\slash", "$'bad\\xff'", "$'it\\'s\\x09tabbed'", "$'two\\x0alines'", "é 🙂"]
     for quoted in (each for each in names if each.startswith("$")):
         assert not here.bash(f"test -e {quoted}").is_error, quoted
+        assert here.read(f"./{quoted}").startswith("[empty file: "), "and so does the tool itself"
 
 
 def test_missing(here: Machine) -> None:
@@ -529,7 +543,7 @@ def test_a_socket(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/zero", "/dev/tty"])
 def test_a_device(here: Machine, path: str) -> None:
-    assert refused(here, path) == f"{path}: not a regular file but a character device; it was not opened"
+    assert refused(here, path) == f"{path}: not a regular file but a character device; it was not opened (bash can)"
 
 
 @linux

@@ -11,6 +11,7 @@ from a2a_bridge.config import Config, load
 from a2a_bridge.errors import HostUnavailable, ToolError, UnknownTool
 from a2a_bridge.hosts.local import LocalHost
 from a2a_bridge.hosts.local.host import TOOLS
+from a2a_bridge.hosts.local.job import JOB
 from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.search import ripgrep
 from a2a_bridge.hosts.typed import TypedTool, schema
@@ -130,6 +131,11 @@ async def test_what_is_wrong_is_named(arguments: object, words: str) -> None:
         await COUNT(arguments, "here")
     assert str(caught.value).startswith("invalid arguments for count: ")
     assert words in str(caught.value)
+    assert str(caught.value).endswith("; it takes one, many, count")
+
+
+def test_the_choices_of_an_argument_are_told() -> None:
+    assert "action (input, kill, list, poll, wait), id, " in JOB._taken()
 
 
 def test_the_table() -> None:

@@ -1,5 +1,6 @@
 """The tool `write`: all of it or nothing, and everything else about the file stays."""
 
+import asyncio
 import errno
 import os
 import resource
@@ -37,19 +38,84 @@ def test_it_says_what_it_did(here: Machine) -> None:
     assert write(here, "f", "one\ntwo\n") == f"created {file}: 2 lines, 8 bytes"
     assert write(here, "f", "é") == f"replaced {file}: 1 line, 2 bytes"
     assert write(here, "f", "", append=True) == f"appended to {file}: 0 lines, 0 bytes; it has 2 bytes now"
-    assert write(here, "f", "\n!", append=True) == f"appended to {file}: 2 lines, 2 bytes; it has 4 bytes now"
+    assert write(here, "f", "\n!", append=True) == (
+        f"appended to {file}: 2 lines, 2 bytes; it has 4 bytes now\n"
+        "[its last line had no end, and goes on with what was appended]"
+    )
     assert file.read_text() == "é\n!"
-    assert write(here, "new", "x", append=True).startswith("appended to")
+    assert write(here, "new", "x", append=True) == f"created {here.directory / 'new'}: 1 line, 1 byte"
     assert names(here.directory) == {"f", "new"}
 
 
-@given(text=st.text(st.characters(exclude_categories=["Cs"])), more=st.text(st.characters(exclude_categories=["Cs"])))
+# With a NUL in it the file may be no text to the append.
+@given(
+    text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    more=st.text(st.characters(exclude_categories=["Cs"])),
+)
 def test_any_text_is_written_as_it_is(shared: Machine, text: str, more: str) -> None:
     file = shared.directory / "f"
     write(shared, file, text)
     assert file.read_bytes() == text.encode()
     write(shared, file, more, append=True)
     assert file.read_bytes() == (text + more).encode()
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-32", "gb18030", "utf-8-sig"])
+def test_an_append_is_in_the_files_own_encoding(here: Machine, codec: str) -> None:
+    file = here.directory / "f"
+    file.write_bytes("你好,世界。这是一个测试文件。\n".encode(codec))
+    said = write(here, "f", "更多 🙂\n", append=True)
+    assert file.read_bytes().decode(codec) == "你好,世界。这是一个测试文件。\n更多 🙂\n"
+    assert "[encoding " in said
+    assert "no end" not in said
+
+
+def test_an_append_that_the_file_has_no_bytes_for(here: Machine) -> None:
+    file = here.directory / "f"
+    file.write_bytes("Привет, мир. Это проверка.\n".encode("cp1251"))
+    before = file.read_bytes()
+    assert refused(here, "f", "世", append=True).endswith("the file is CP1251 (a guess), which cannot write U+4E16")
+    assert file.read_bytes() == before
+
+
+def test_nothing_is_appended_to_what_is_no_text(here: Machine) -> None:
+    (here.directory / "f").write_bytes(bytes(range(8)) * 10)
+    assert "it is no text (application/octet-stream); append with bash" in refused(here, "f", append=True)
+    assert (here.directory / "f").read_bytes() == bytes(range(8)) * 10
+
+
+def test_an_append_of_other_line_ends_is_told(here: Machine) -> None:
+    (here.directory / "f").write_bytes(b"one\r\n")
+    assert "it has lines that end in CRLF" in write(here, "f", "two\n", append=True)
+    assert "CRLF" not in write(here, "f", "three\r\n", append=True)
+
+
+def test_a_name_that_ends_like_a_directory(here: Machine) -> None:
+    assert "ends like a directory" in refused(here, "new/")
+    assert names(here.directory) == set()
+
+
+def test_no_append_is_lost_to_an_edit(here: Machine) -> None:
+    """Which puts another file in the place of the one that was opened."""
+    (here.directory / "f").write_text("v=0\n")
+
+    async def both() -> None:
+        edits = ([{"old": f"v={number}\n", "new": f"v={number + 1}\n"}] for number in range(100))
+
+        async def edit() -> None:
+            for one in edits:
+                await here.host.call("edit", {"path": "f", "edits": one}, CALL)
+
+        async def append() -> None:
+            for number in range(100):
+                await here.host.call("write", {"path": "f", "content": f"{number}\n", "append": True}, CALL)
+
+        await asyncio.gather(edit(), append(), append(), append())
+
+    here.run(both())
+    lines = (here.directory / "f").read_text().split()
+    assert lines[0] == "v=100"
+    assert sorted(lines[1:], key=int) == [str(number) for number in range(100) for _ in range(3)]
 
 
 def test_half_a_character_cannot_be_written(here: Machine) -> None:

@@ -34,8 +34,14 @@ class TypedTool(Generic[Arguments, Place]):
         try:
             checked = msgspec.convert(arguments, self._arguments)
         except msgspec.ValidationError as error:
-            raise ToolError(f"invalid arguments for {self.shown.name}: {error}") from None
+            raise ToolError(f"invalid arguments for {self.shown.name}: {error}; {self._taken()}") from None
         return await self._run(checked, place)
+
+    def _taken(self) -> str:
+        """The arguments that there are, for who has none right."""
+        parts = self.shown.input_schema["properties"]
+        words = [f"{name} ({', '.join(part['enum'])})" if "enum" in part else name for name, part in parts.items()]
+        return f"it takes {', '.join(words)}"
 
 
 def schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import os
 import re
 import stat
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +14,11 @@ from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.editing.hunks import unified
 from a2a_bridge.hosts.local.editing.passage import crlf
 from a2a_bridge.hosts.local.editing.revision import Replacement, Revision, revise
+from a2a_bridge.hosts.local.files.alone import alone
 from a2a_bridge.hosts.local.files.encoding import UTF8, Encoding
 from a2a_bridge.hosts.local.files.kinds import kind
 from a2a_bridge.hosts.local.files.names import shown
-from a2a_bridge.hosts.local.files.replace import regular, replace
+from a2a_bridge.hosts.local.files.replace import replace
 from a2a_bridge.hosts.local.files.textfile import decoded, encoded
 from a2a_bridge.hosts.local.place import Place, Stopped
 from a2a_bridge.hosts.typed import TypedTool
@@ -28,8 +28,6 @@ MOST_BYTES = 128 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
 _CHANGED = "changed by someone else while it was edited"
 
-# Edits of one file wait for each other; few locks do for any number of files.
-_LOCKS = tuple(threading.Lock() for _ in range(64))
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -48,7 +46,7 @@ async def _edit(arguments: Edit, place: Place) -> Result:
 def _edited(path: Path, edits: list[Replacement], stopped: Stopped) -> str:
     name = shown(str(path))
     try:
-        with _alone(path), _opened(path) as file:
+        with alone(path) as there, _opened(path, there) as file:
             status = os.fstat(file.fileno())
             with _refusals(name):
                 data = _read(file, status)
@@ -88,26 +86,10 @@ def _showable(words: str) -> str:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """While no other edit of the bridge is at the same file, by whatever name."""
-    while True:
-        number = _number(path)
-        with _LOCKS[hash(number) % len(_LOCKS)]:
-            if _number(path) == number:  # else the edit that was waited for has put another file in its place
-                yield
-                return
-
-
-def _number(path: Path) -> tuple[int, int]:
-    status = regular(path)
-    if status is None:
-        raise ToolError(f"{shown(str(path))}: no such file; nothing was written; make a new file with write")
-    return status.st_dev, status.st_ino
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path, there: os.stat_result | None) -> Iterator[BinaryIO]:
     """Not to wait, should the path have become a FIFO since it was looked at."""
+    if there is None:
+        raise ToolError(f"{shown(str(path))}: no such file; nothing was written; make a new file with write")
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(mode := os.fstat(file.fileno()).st_mode):
             raise ToolError(f"{shown(str(path))}: not a regular file but a {kind(mode)}; it was left alone")

@@ -87,7 +87,9 @@ def _told(found: ripgrep.Searched[tuple[int, list[str]]], arguments: Glob, place
             break
         lines.append(line)
     if not count:
-        lines.append(f"no files match{ripgrep.left_out(arguments.hidden, arguments.no_ignore)}")
+        anchored = "; the first / of the pattern stands for path" if arguments.pattern.startswith("/") else ""
+        left_out = ripgrep.left_out(arguments.hidden, arguments.no_ignore)
+        lines.append(f"no files match (directories are not listed{anchored}){left_out}")
     elif len(lines) < count:
         advice = "narrow pattern or path" + (", or raise limit" if len(lines) == arguments.limit < MOST_LIMIT else "")
         lines.append(f"[{len(lines):,} of {count:,} files, newest first; {advice}]")

@@ -50,7 +50,9 @@ async def _job(arguments: JobArguments, place: Place) -> Result:
             seconds = arguments.wait_seconds
             await job.wait(DEFAULT_WAIT_SECONDS if seconds is None else seconds)
         case "kill":
+            had_ended = not job.running
             await job.kill()
+            return text(f"{_output(job)}[job {job.number}{' had ended' if had_ended else ''}: {_state(job)}]")
         case "input":
             return await _input(job, arguments.text)
     return _told(job)
@@ -76,11 +78,14 @@ async def _input(job: Job, given: str | None) -> Result:
 
 def _told(job: Job) -> Result:
     """Its new output, and how it stands; an error for one that did not end well."""
+    failed = not job.running and job.status != 0
+    return Result((Text(f"{_output(job)}[job {job.number}: {_state(job)}]"),), is_error=failed)
+
+
+def _output(job: Job) -> str:
+    """What is new, in whole lines."""
     output = job.output.take()
-    gap = "" if not output or output.endswith("\n") else "\n"
-    return Result(
-        (Text(f"{output}{gap}[job {job.number}: {_state(job)}]"),), is_error=not job.running and job.status != 0
-    )
+    return output if not output or output.endswith("\n") else f"{output}\n"
 
 
 def _state(job: Job) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local.files.names import meant
 from a2a_bridge.hosts.local.processes.guardian import Guardian
 from a2a_bridge.hosts.local.processes.jobs import Jobs
 from a2a_bridge.hosts.local.processes.kept import Kept
@@ -55,14 +56,16 @@ class Place:
         self._readers = ThreadPoolExecutor(MOST_READERS, thread_name_prefix="a2a-local-read")
 
     def path(self, given: str) -> Path:
-        """A path from a caller: `~` expands, a relative one starts at the host's directory. Raises ToolError."""
+        """A path from a caller: `~` expands, a relative one starts at the host's directory, and a name may be
+        written as it was shown. Raises ToolError."""
         if "\0" in given:
             raise ToolError(f"path {given!r} holds a NUL character; no file can have such a name")
         if not _encodable(given):
             raise ToolError(f"path {given!r} holds half a character (a lone surrogate); no file can have such a name")
         try:
             # Only as the first character: Path forgets the dot of `./~name`.
-            return self.directory / (Path(given).expanduser() if given.startswith("~") else Path(given))
+            path = Path(meant(given))
+            return self.directory / (path.expanduser() if given.startswith("~") else path)
         except RuntimeError:
             raise ToolError(f"path {given!r}: there is no such user's home directory") from None
 

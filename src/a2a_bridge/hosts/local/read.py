@@ -14,6 +14,7 @@ from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, En
 from a2a_bridge.hosts.local.files.entries import described, entries
 from a2a_bridge.hosts.local.files.kinds import kind
 from a2a_bridge.hosts.local.files.lines import LONGEST_LINE, Lines, seek_from_end
+from a2a_bridge.hosts.local.files.names import shown as shown_name
 from a2a_bridge.hosts.local.place import Place, Stopped
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Image, Result, text
@@ -59,7 +60,8 @@ def _content(path: Path, arguments: Read, stopped: Stopped) -> Result:
                 return _binary(path, found, file, sample, status.st_size)
             return text(_text(path, file, found, arguments, stopped))
     except OSError as error:
-        raise ToolError(f"{path}: {_WORDS.get(error.errno or 0, error.strerror or str(error))}") from None
+        words = _WORDS.get(error.errno or 0, error.strerror or str(error))
+        raise ToolError(f"{path}: {words}{_lost(path)}") from None
 
 
 _WORDS = {
@@ -68,27 +70,38 @@ _WORDS = {
 }
 
 
+def _lost(path: Path) -> str:
+    """Of a link that leads nowhere: where to."""
+    try:
+        return f" (a symbolic link to {shown_name(os.readlink(path))})"
+    except (OSError, ValueError):
+        return ""
+
+
 def _expect_regular(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise ToolError(f"{path}: not a regular file but a {kind(mode)}; it was not opened")
+        raise ToolError(f"{path}: not a regular file but a {kind(mode)}; it was not opened (bash can)")
 
 
 def _text(path: Path, file: BinaryIO, encoding: Encoding, arguments: Read, stopped: Stopped) -> str:
     lines, first, passed = _start(file, encoding, arguments.offset, stopped)
     shown: list[str] = []
     ends: list[bytes] = []
+    damaged = 0
     size, number = 0, first
     while line := lines.next():
         if len(shown) == arguments.limit or size >= MOST_BYTES:
-            return "\n".join([*shown, *_notes(encoding, ends), f"[more lines follow; continue with offset {number}]"])
+            more = f"[more lines follow; continue with offset {number}]"
+            return "\n".join([*shown, *_notes(encoding, ends, damaged), more])
         shown.append(f"{number:>6}\t{line.text}{_CUT if line.cut else ''}")
         ends.append(line.end)
+        damaged += line.damaged
         size += len(shown[-1].encode())
         number += 1
     if not shown:
         return f"[no line {first}: the file has {passed} lines]" if passed else f"[empty file: {path}]"
     total = [f"[end of the file: {number - 1} lines]"] if first > 1 else []
-    return "\n".join([*shown, *_notes(encoding, ends), *total])
+    return "\n".join([*shown, *_notes(encoding, ends, damaged), *total])
 
 
 def _start(file: BinaryIO, encoding: Encoding, offset: int, stopped: Stopped) -> tuple[Lines, int, int]:
@@ -119,12 +132,15 @@ def _start(file: BinaryIO, encoding: Encoding, offset: int, stopped: Stopped) ->
     return last, -there, 0
 
 
-def _notes(encoding: Encoding, ends: list[bytes]) -> list[str]:
+def _notes(encoding: Encoding, ends: list[bytes], damaged: int) -> list[str]:
     """What the lines do not show, and whoever edits them may need to know."""
     notes = [] if encoding == UTF8 else [f"encoding {encoding}"]
     if crlf := ends.count(b"\r\n"):
         every = crlf + ends.count(b"") == len(ends)
         notes.append("lines end in CRLF" if every else f"{crlf} of these lines end in CRLF, the others in LF")
+    if damaged:
+        lines = "1 of these lines has" if damaged == 1 else f"{damaged} of these lines have"
+        notes.append(f"{lines} bytes that do not decode, shown as \ufffd")
     return [f"[{'; '.join(notes)}]"] if notes else []
 
 

@@ -2,13 +2,16 @@
 
 import os
 import re
+from io import FileIO
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.files.replace import regular, replace
+from a2a_bridge.hosts.local.files.alone import alone
+from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, sniff
+from a2a_bridge.hosts.local.files.replace import replace
 from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
@@ -18,12 +21,14 @@ class Write(msgspec.Struct, forbid_unknown_fields=True):
     """Arguments of `write`."""
 
     path: Annotated[str, msgspec.Meta(description="File; relative to the host's directory, ~ expands.")]
-    content: Annotated[str, msgspec.Meta(description="Its text, written as UTF-8.")]
+    content: Annotated[str, msgspec.Meta(description="Its text, as UTF-8; appended in the file's own encoding.")]
     append: Annotated[bool, msgspec.Meta(description="Add to the end instead of replacing.")] = False
 
 
 async def _write(arguments: Write, place: Place) -> Result:
     path = place.path(arguments.path)
+    if arguments.path.endswith("/"):
+        raise ToolError(f"{path}: nothing was written; {arguments.path!r} ends like a directory; leave the last / out")
     if half := re.search("[\ud800-\udfff]", arguments.content):
         raise ToolError(
             f"{path}: nothing was written; content holds half a character (the lone surrogate U+{ord(half[0]):04X})"
@@ -32,27 +37,35 @@ async def _write(arguments: Write, place: Place) -> Result:
 
 
 def _written(path: Path, arguments: Write) -> str:
-    content = arguments.content.encode()
-    lines = arguments.content.count("\n") + (not arguments.content.endswith("\n") and bool(content))
-    size = f"{lines} line{'' if lines == 1 else 's'}, {len(content)} byte{'' if len(content) == 1 else 's'}"
+    content = arguments.content
+    lines = content.count("\n") + (not content.endswith("\n") and bool(content))
     try:
-        status = regular(path)
-        if status is None:
-            Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
-        if arguments.append:
-            whole = _append(path, content)
-            return f"appended to {path}: {size}; it has {whole} bytes now"
-        replace(path, content, status)
+        with alone(path) as status:
+            if status is None:
+                Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
+            if arguments.append and status is not None:
+                added, whole, notes = _append(path, content)
+                return (
+                    f"appended to {path}: {_count(lines, 'line')}, {_count(added, 'byte')}; it has {whole} now{notes}"
+                )
+            replace(path, content.encode(), status)
     except OSError as error:
         raise ToolError(f"{path}: {error.strerror or error}; nothing was written") from None
-    return f"{'created' if status is None else 'replaced'} {path}: {size}"
+    size = _count(len(content.encode()), "byte")
+    return f"{'created' if status is None else 'replaced'} {path}: {_count(lines, 'line')}, {size}"
 
 
-def _append(path: Path, content: bytes) -> int:
-    """Add all of it or nothing; the file's size afterwards. Raises OSError."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
-    with os.fdopen(descriptor, "wb", buffering=0) as file:
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _append(path: Path, added: str) -> tuple[int, str, str]:
+    """Add all of it or nothing, in the file's own encoding. How many bytes it was, how many there are now, and what
+    the caller may not expect. Raises OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "r+b", buffering=0) as file:
         before = os.fstat(descriptor).st_size
+        content, notes = _fitting(path, file, before, added)
         try:
             rest = memoryview(content)
             while rest:
@@ -60,7 +73,29 @@ def _append(path: Path, content: bytes) -> int:
         except OSError:
             os.ftruncate(descriptor, before)
             raise
-        return os.fstat(descriptor).st_size
+        return len(content), _count(os.fstat(descriptor).st_size, "byte"), notes
+
+
+def _fitting(path: Path, file: FileIO, size: int, added: str) -> tuple[bytes, str]:
+    """The bytes to add, and notes. Raises ToolError when the file is no text, or has no bytes for such characters."""
+    sample = os.pread(file.fileno(), SAMPLE_BYTES, 0)
+    encoding = sniff(sample)
+    if isinstance(encoding, Binary):
+        raise ToolError(f"{path}: nothing was written; it is no text ({encoding.mime}); append with bash")
+    try:
+        content = added.encode(encoding.codec)
+    except UnicodeEncodeError as error:
+        character = added[error.start]
+        raise ToolError(
+            f"{path}: nothing was written; the file is {encoding}, which cannot write U+{ord(character):04X}"
+        ) from None
+    notes = [] if encoding == UTF8 else [f"encoding {encoding}"]
+    feed = "\n".encode(encoding.codec)
+    if size > len(encoding.mark) and added and os.pread(file.fileno(), len(feed), size - len(feed)) != feed:
+        notes.append("its last line had no end, and goes on with what was appended")
+    if b"\r" in sample and "\n" in added.replace("\r\n", "") and "\r\n".encode(encoding.codec) in sample:
+        notes.append("it has lines that end in CRLF; what was appended ends in LF")
+    return content, f"\n[{'; '.join(notes)}]" if notes else ""
 
 
 WRITE = TypedTool(

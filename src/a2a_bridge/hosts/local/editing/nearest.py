@@ -10,6 +10,8 @@ from a2a_bridge.hosts.local.editing.folded import Folded, fold
 from a2a_bridge.hosts.local.editing.hunks import same
 from a2a_bridge.hosts.local.editing.unseen import differences
 
+# A line is compared beyond what is seen of it only when it is no longer than this.
+LONGEST_FOLDED = 64 * 1024
 LONGEST_SHOWN = 200
 MOST_SHOWN = 5
 # Lines are looked up by some words of some lines of the passage; of what is found so, the best are compared.
@@ -140,7 +142,7 @@ def _beside(text: str, at: int, lines: list[str], number: int) -> tuple[int, str
         there = text[start : end if end >= 0 else len(text)]
         if _fits(there.removesuffix("\r"), line.removesuffix("\r"), place == 0, place == len(lines) - 1):
             fitting += 1
-        elif fold(there).strip() == fold(line).strip():
+        elif len(there) <= LONGEST_FOLDED and fold(there).strip() == fold(line).strip():
             unseen = unseen or _besides(text, start, line)
         elif not said:
             near = same(there, line)

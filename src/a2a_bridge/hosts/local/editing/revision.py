@@ -59,7 +59,9 @@ def revise(original: str, edits: Sequence[Replacement], encoding: Encoding) -> R
 
 def _expect_sound(edit: Replacement) -> None:
     if not edit.old:
-        raise ToolError("old is empty; to add text, give what is beside it as old, and again in new")
+        raise ToolError(
+            "old is empty; to add text, give what is beside it as old, and again in new; an empty file is for write"
+        )
     for name, value in (("old", edit.old), ("new", edit.new)):
         if found := _SURROGATE.search(value):
             raise ToolError(f"{name} holds half a character (the lone surrogate U+{ord(found[0]):04X})")
@@ -116,7 +118,8 @@ def _only(found: Passage, before: str) -> list[Span]:
     more = ", …" if count > SHOWN_PLACES else ""
     lines = list(dict.fromkeys(_lines(before, places[:SHOWN_PLACES])))
     where = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}{more}"
-    raise ToolError(f"old matches {times}, in {where}; add lines around it to old and new, or set all")
+    every = ", or set all" if count <= MOST_PLACES else ""
+    raise ToolError(f"old matches {times}, in {where}; add lines around it to old and new{every}")
 
 
 def _lines(before: str, places: list[Span]) -> list[int]:

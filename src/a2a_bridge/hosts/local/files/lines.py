@@ -9,14 +9,17 @@ from a2a_bridge.hosts.local.place import Stopped
 
 LONGEST_LINE = 16 * 1024
 PIECE_BYTES = 256 * 1024
+_REPLACEMENT = "\ufffd".encode()
 
 
 class Line(NamedTuple):
-    """One line: its text without its end, the end that it has (LF, CR LF or none), and whether it was cut."""
+    """One line: its text without its end, the end that it has (LF, CR LF or none), whether it was cut, and
+    whether some of its bytes did not decode."""
 
     text: str
     end: bytes
     cut: bool
+    damaged: bool
 
 
 class Lines:
@@ -26,6 +29,7 @@ class Lines:
         """From where `file` stands, at most `size` bytes of it."""
         self._fetch = _transcoded(file, encoding) if encoding.wide else file.read
         self._codec = "utf-8" if encoding.wide else encoding.codec
+        self._wide = encoding.wide
         self._left = size
         self._stopped = stopped
         self._piece = b""
@@ -53,12 +57,17 @@ class Lines:
         end = b"\r\n" if line.endswith(b"\r\n") else b"\n" if line.endswith(b"\n") else b""
         content = line.removesuffix(end)
         if len(content) <= LONGEST_LINE:
-            return Line(content.decode(self._codec, "replace"), end, cut=False)
+            return self._decoded(content.decode(self._codec, "replace"), content, end, cut=False)
         if not end:
             self.skip(1)
         # An incremental decoder keeps back a character that the cut goes through.
         decoder = codecs.getincrementaldecoder(self._codec)("replace")
-        return Line(decoder.decode(content[:LONGEST_LINE]), end, cut=True)
+        return self._decoded(decoder.decode(content[:LONGEST_LINE]), content, end, cut=True)
+
+    def _decoded(self, text: str, content: bytes, end: bytes, cut: bool) -> Line:
+        """In UTF-8 the replacement character may be in the file itself."""
+        own = content.count(_REPLACEMENT) if self._codec == "utf-8" and not self._wide else 0
+        return Line(text, end, cut, damaged="\ufffd" in text and text.count("\ufffd") > own)
 
     def _line(self) -> bytes:
         """A line with its end, or as much of a long one as tells that it is too long."""

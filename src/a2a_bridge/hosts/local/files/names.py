@@ -1,6 +1,10 @@
 """File names as a person reads them and a shell takes them."""
 
 import os
+import re
+
+_QUOTED = re.compile(r"\$'((?:[^'\\]|\\x[0-9a-f]{2}|\\[\\'])*)'")
+_ESCAPE = re.compile(rb"\\(?:x([0-9a-f]{2})|([\\']))")
 
 
 def shown(name: str | bytes) -> str:
@@ -9,6 +13,15 @@ def shown(name: str | bytes) -> str:
     if text.isprintable():
         return text
     return "$'" + "".join(_quoted(character) for character in text) + "'"
+
+
+def meant(path: str) -> str:
+    """A path in which names may stand as `shown` writes them. (It quotes only what it has to write with `\\x`.)"""
+    return _QUOTED.sub(lambda found: _unquoted(found[1]) if "\\x" in found[1] else found[0], path)
+
+
+def _unquoted(text: str) -> str:
+    return os.fsdecode(_ESCAPE.sub(lambda one: bytes.fromhex(one[1].decode()) if one[1] else one[2], os.fsencode(text)))
 
 
 def _quoted(character: str) -> str:

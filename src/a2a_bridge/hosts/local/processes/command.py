@@ -48,7 +48,11 @@ class Command:
         Gives its exit status (negative: by that signal), or None when its time was up. Closes `stdin`, if
         that is a descriptor. Raises ToolError when the shell cannot be started.
         """
-        reading, writing = os.pipe()
+        try:
+            reading, writing = os.pipe()
+        except OSError as error:
+            _close(stdin)
+            raise ToolError(f"no command can be started: {error.strerror}") from None
         incoming = _Incoming(reading, self.output)
         try:
             process = await self._start(writing, stdin)

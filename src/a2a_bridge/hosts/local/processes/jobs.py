@@ -26,6 +26,7 @@ class Job:
         self.trouble = ""
         self.timeout: float | None = None
         self._stdin = stdin
+        self._stepped = asyncio.Event()
         self._writing = asyncio.Lock()
         self._ready = asyncio.Event()  # its input takes more, or has been closed
         self._clock = clock
@@ -59,9 +60,10 @@ class Job:
             waiting.cancel()
 
     async def _carry(self, work: Coroutine[Any, Any, int | None]) -> None:
+        self._stepped.set()
         try:
             self.status = await work
-        except ToolError as error:
+        except (ToolError, OSError) as error:
             self.trouble = str(error)
         except asyncio.CancelledError:
             self.trouble = "killed"
@@ -77,6 +79,7 @@ class Job:
     async def kill(self) -> None:
         """End it and all that it has started."""
         if self._task is not None and not self._task.done():
+            await self._stepped.wait()  # a task that is cancelled before its first step runs no `finally`
             self._task.cancel()
             await asyncio.wait([self._task])
 
@@ -139,7 +142,7 @@ class Jobs:
     def add(self, line: str, output: Output) -> tuple[Job, int]:
         """A new job and the descriptor that is to be its standard input. Raises ToolError when there are too many."""
         if self.running >= MOST_RUNNING:
-            raise ToolError(f"{MOST_RUNNING} jobs are running, and no more may; wait for one, or kill one")
+            raise ToolError(f"{MOST_RUNNING} jobs are running, and no more may; list them, and wait for or kill one")
         self._forget()
         try:
             reading, writing = os.pipe()

@@ -34,6 +34,8 @@ SHOWN_COMPLAINTS = 3
 # One answer of `grep` or `glob`, without its notes.
 MOST_ANSWER_BYTES = 64 * 1024
 _FAILED = 2
+# ripgrep speaks of its own options, which no caller of a tool has.
+_ADVICE = re.compile(r"Consider enabling .*", re.DOTALL)
 # What is enrolled with the guardian has its errors among its output; ripgrep's have to be told apart.
 _PART = 'exec "$@" 2>"$0"'
 
@@ -84,7 +86,8 @@ class Complaints:
         self._kept += piece[: MOST_COMPLAINT_BYTES - len(self._kept)]
 
     def text(self) -> str:
-        return self._kept.decode(errors="replace").removeprefix("rg: ").strip()
+        words = self._kept.decode(errors="replace").removeprefix("rg: ").strip()
+        return _ADVICE.sub("For that, use bash with rg --pcre2 or rg --text.", words)
 
     def note(self, name: Callable[[str], str]) -> str:
         """One line about the files that could not be read; empty when there are none."""
@@ -111,6 +114,8 @@ async def run(
         raise ToolError(f"ripgrep cannot be started: {error.strerror}") from None
     try:
         return await place.in_thread(lambda stopped: _search(process, path, options, take, stopped))
+    except OSError as error:
+        raise ToolError(f"ripgrep cannot be started: {error.strerror}") from None
     finally:
         process.kill()
 

@@ -60,6 +60,8 @@ def _alternatives(pattern: str, top: Path) -> list[str]:
         if pattern.startswith(start):
             pattern = pattern[len(start) - 1 :]
             break
+    if pattern.startswith("~/") or ".." in pattern.split("/"):
+        raise ToolError(f"pattern {pattern!r} leads out of {top}; give the directory as path, and the rest as pattern")
     expanded = _expanded((_piece(piece, pattern) for piece in _PIECES.findall(pattern)), pattern, 0)
     if sum(map(len, expanded)) > MOST_CHARACTERS:
         raise ToolError(f"pattern {pattern!r}: its braces stand for too much")
