@@ -492,3 +492,12 @@ def test_a_cancel_ends_the_search(tmp_path: Path, loop: str) -> None:
     finally:
         here.close()
         (tmp_path / "f").unlink()
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)", r"(a)\1", r"\x00"])
+def test_no_option_is_advised_that_the_tool_does_not_have(here: Machine, pattern: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        grep(here, pattern)
+    assert "--pcre2 flag" not in str(caught.value)
+    assert "--text flag" not in str(caught.value)
+    assert str(caught.value).endswith("For that, use bash with rg --pcre2 or rg --text.")

@@ -261,3 +261,17 @@ def test_marks_without_end_are_folded_in_slices(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(unicodedata, "normalize", watched)
     assert "nothing like it" in why("e" + "\u0301\u0316" * 50_000, "something else")
     assert 0 < longest <= 1024
+
+
+def test_only_what_is_short_is_folded_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line may be as long as the file."""
+    folded_lengths: list[int] = []
+
+    def watched(text: str) -> str:
+        folded_lengths.append(len(text))
+        return fold(text)
+
+    monkeypatch.setattr(nearest, "fold", watched)
+    line = "lorem ipsum dolor sit amet über " * 10_000
+    why(line + "\n" + line, "lorem ipsum Dolor sit\namet  amet zzz")
+    assert max(folded_lengths, default=0) <= nearest.LONGEST_FOLDED < len(line)

@@ -7,6 +7,7 @@ import resource
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local import write as module
 from tests.hosts import CALL, NOBODY, Machine, as_nobody, said
 
 
@@ -116,6 +118,26 @@ def test_no_append_is_lost_to_an_edit(here: Machine) -> None:
     lines = (here.directory / "f").read_text().split()
     assert lines[0] == "v=100"
     assert sorted(lines[1:], key=int) == [str(number) for number in range(100) for _ in range(3)]
+
+
+@pytest.mark.parametrize("others", [b"", b"from another program"])
+def test_an_append_that_fails_takes_back_its_own_only(here: Machine, others: bytes) -> None:
+    path = here.directory / "f"
+    path.write_bytes(b"before\n")
+
+    class Failing(FileIO):
+        def write(self, piece: Any) -> int:
+            if len(piece) < 10:
+                with path.open("ab") as other:
+                    other.write(others)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(piece[:5])
+
+    with Failing(path, "r+b") as file:
+        file.seek(0, os.SEEK_END)
+        with pytest.raises(OSError):
+            module._add(file, b"0123456789")
+    assert path.read_bytes() == (b"before\n01234" + others if others else b"before\n")
 
 
 def test_half_a_character_cannot_be_written(here: Machine) -> None:

@@ -7,6 +7,7 @@ that the answer has room for are held meanwhile.
 import heapq
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -88,7 +89,7 @@ def _options(arguments: Grep, wanted: Wanted) -> list[str]:
     return [*chosen, f"--context={arguments.context}"]
 
 
-class _Found:
+class _Found(ABC):
     """What a search has found: how much, and as much of it as may be shown."""
 
     unit = ""
@@ -100,12 +101,13 @@ class _Found:
         self.searched: int | None = None  # how many files; it is not known where ripgrep reads on for it
         self.stopped = False
 
+    @abstractmethod
     def take(self, pieces: Iterator[bytes]) -> None:
-        raise NotImplementedError
+        """Go through ripgrep's output."""
 
+    @abstractmethod
     def shown(self, name: Callable[[str], str]) -> Iterator[tuple[str, int]]:
         """The lines of the answer, in order, and how many of those that were counted each one is."""
-        raise NotImplementedError
 
     def records(
         self, pieces: Iterator[bytes], kind: re.Pattern[bytes], end: bytes

@@ -66,14 +66,20 @@ def _append(path: Path, added: str) -> tuple[int, str, str]:
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
         before = os.fstat(descriptor).st_size
         content, notes = _fitting(path, file, before, added)
-        try:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[file.write(rest) :]
-        except OSError:
-            os.ftruncate(descriptor, before)
-            raise
+        _add(file, content)
         return len(content), _count(os.fstat(descriptor).st_size, "byte"), notes
+
+
+def _add(file: FileIO, content: bytes) -> None:
+    """All of it or nothing, unless another program has appended meanwhile: what is its is not cut off."""
+    before, added = os.fstat(file.fileno()).st_size, 0
+    try:
+        while added < len(content):
+            added += file.write(memoryview(content)[added:])
+    except OSError:
+        if os.fstat(file.fileno()).st_size == before + added:
+            os.ftruncate(file.fileno(), before)
+        raise
 
 
 def _fitting(path: Path, file: FileIO, size: int, added: str) -> tuple[bytes, str]:
