@@ -3,9 +3,12 @@
 import asyncio
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import signal
+import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ import pytest
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.processes import jobs
 from a2a_bridge.hosts.local.processes.jobs import MOST_RUNNING
+from a2a_bridge.hosts.local.processes.output import Output
 from a2a_bridge.tool import Result
 from tests.hosts import CALL, LOOPS, Machine, alive, all_gone, pids, said, soon, told, until
 
@@ -160,17 +164,23 @@ def test_input_to_one_that_does_not_read(here: Machine, monkeypatch: pytest.Monk
 
 
 def test_two_who_write_at_once_write_one_after_the_other(here: Machine) -> None:
+    """Also when the second comes just as there is room again, and before the first has heard of it."""
     job = started(here, "until [ -e go ]; do sleep 0.01; done; cat | uniq -c | awk '{print $1}'; echo end")
-    texts = ["a\n" * 100_000, "b\n" * 100_000]
+    standard_input = here.host._place.jobs.find(job)._stdin
+
+    def waiting() -> int:
+        return int.from_bytes(fcntl.ioctl(standard_input, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+    def write(letter: str) -> "asyncio.Task[Result]":
+        given = {"action": "input", "id": job, "text": f"{letter}\n" * 100_000}
+        return asyncio.create_task(here.host.call("job", given, CALL))
 
     async def both() -> list[Result]:
-        calls = [
-            asyncio.create_task(here.host.call("job", {"action": "input", "id": job, "text": text}, CALL))
-            for text in texts
-        ]
-        await asyncio.sleep(0)
+        first = write("a")
+        await soon(lambda: waiting() > 0, "the first has filled the pipe")
         (here.directory / "go").touch()
-        return await asyncio.gather(*calls)
+        until(lambda: waiting() == 0, "the command has emptied it")  # while the loop stands still
+        return list(await asyncio.gather(first, write("b")))
 
     assert [said(one) for one in here.run(both())] == [f"[job {job}: 200000 bytes written]"] * 2
     ask(here, "input", job)
@@ -331,6 +341,23 @@ def test_without_descriptors_it_says_so(here: Machine, monkeypatch: pytest.Monke
                 here.run(here.host.call("glob", {"pattern": "*"}, CALL))
         monkeypatch.undo()
     assert here.host.name == "local"
+
+
+def test_a_job_that_fails_by_the_systems_fault_says_so(here: Machine) -> None:
+    async def fault() -> jobs.Job:
+        place = here.host._place
+        job, reading = place.jobs.add("command", Output(place.kept))
+        os.close(reading)
+
+        async def work() -> int | None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        job.start(work(), None)
+        await job.wait()
+        return job
+
+    job = here.run(fault())
+    assert "Input/output error, after" in told(ask(here, "poll", job.number))
 
 
 def test_its_input_is_no_other_jobs(here: Machine) -> None:
