@@ -5,10 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from a2a_bridge.bridge import STOPPING, Bridge, Outcome, Settled
+from a2a_bridge.approval.grants import Grants
+from a2a_bridge.approval.policy import Mode, Policy
+from a2a_bridge.approval.queue import Approvals
+from a2a_bridge.bridge import STOPPING, Bridge, Rules
+from a2a_bridge.calls import Outcome, Settled
 from a2a_bridge.errors import Withdrawn
 from a2a_bridge.exposure import Exposure
 from a2a_bridge.hosts.scripted import ScriptedHost
+from a2a_bridge.limits import Limits
 from a2a_bridge.tool import Result, Text
 from tests.support.callers import Client, MemoryCaller
 
@@ -29,15 +34,17 @@ class NoAudit:
 class Parts:
     """A bridge with everything that it knows."""
 
-    def __init__(self) -> None:
+    def __init__(self, mode: Mode = "yolo", limits: Limits = Limits()) -> None:
         self.host = ScriptedHost()
         self.audit = NoAudit()
         self.settled: list[Settled] = []
         self.reports: list[str] = []
         ids = iter(f"call-{number}" for number in range(100))
         clock = iter(float(number) for number in range(1000))
+        self.approvals = Approvals(Policy(mode), Grants(lambda: 0.0, 600), lambda: 0.0)
+        rules = Rules(Exposure(), self.approvals, limits)
         self.bridge = Bridge(
-            self.host, Exposure(), self.audit, ids.__next__, self.reports.append, self.settled.append, clock.__next__
+            self.host, rules, self.audit, ids.__next__, self.reports.append, self.settled.append, clock.__next__
         )
 
     async def hanging(self) -> "asyncio.Task[Result]":

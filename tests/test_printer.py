@@ -4,9 +4,10 @@ import io
 import os
 import threading
 
-from a2a_bridge.bridge import Outcome, Settled
-from a2a_bridge.cli.foreground import call_line, duration
+from a2a_bridge.calls import Outcome, Settled
+from a2a_bridge.cli.foreground import call_line
 from a2a_bridge.cli.printer import MOST_WAITING_LINES, Printer
+from a2a_bridge.cli.spans import span
 from a2a_bridge.tool import Call
 
 
@@ -68,18 +69,18 @@ def test_a_reader_that_has_gone_is_no_fault() -> None:
 
 
 def test_a_call_as_a_line() -> None:
-    call = Call("id", "0123456789", "")
-    settled = Settled(call, "bash", '{"command":"' + "x" * 500, 0.25, Outcome.FAILED)
+    call, arguments = Call("id", "0123456789", ""), {"command": "x" * 500}
+    settled = Settled(call, "bash", arguments, "as in the audit log", 0.25, Outcome.FAILED, "", None)
     line = call_line(settled, "12:00:00")
-    assert line.startswith('12:00:00  bash  {"command":"xxx')
-    assert line.endswith("  01234567  250 ms ✗")
-    assert len(line) < 200
-    named = Settled(Call("id", "sid", "omp 1.0"), "read", "{}", 75, Outcome.ABANDONED)
-    assert call_line(named, "12:00:00") == "12:00:00  read  {}  omp 1.0  1:15 min ⊘ caller hung up"
+    assert line.startswith("12:00:00  bash  xxx")
+    assert line.endswith("…  01234567  250 ms ✗")
+    assert len(line) < 300
+    named = Settled(Call("id", "sid", "omp 1.0"), "read", {"path": "a"}, "", 75, Outcome.ABANDONED, "", None)
+    assert call_line(named, "12:00:00") == "12:00:00  read  a  omp 1.0  1:15 min ⊘ caller hung up"
 
 
 def test_durations() -> None:
-    assert [duration(seconds) for seconds in (0.0004, 0.25, 5.25, 75, 3661)] == [
+    assert [span(seconds) for seconds in (0.0004, 0.25, 5.25, 75, 3661)] == [
         "0 ms",
         "250 ms",
         "5.2 s",

@@ -11,20 +11,28 @@ from pathlib import Path
 import msgspec
 
 from a2a_bridge import config as settings
+from a2a_bridge.approval.grants import Grants
+from a2a_bridge.approval.policy import Policy
+from a2a_bridge.approval.queue import Approvals, Request
 from a2a_bridge.audit.journal import Journal
 from a2a_bridge.auth import Auth, Origins, token_prefix
-from a2a_bridge.bridge import Bridge, Settled
+from a2a_bridge.bridge import Bridge, Rules
+from a2a_bridge.calls import Ledger, Settled
 from a2a_bridge.config import Config
 from a2a_bridge.control import messages, server
+from a2a_bridge.control.notification import Notification
+from a2a_bridge.control.owner import Owner
 from a2a_bridge.control.rendezvous import own_socket
-from a2a_bridge.errors import BridgeError, ControlError, StartError
+from a2a_bridge.errors import BridgeError, ControlError, StartError, ToolError
 from a2a_bridge.exposure import MCP_PREFIX, Exposure
-from a2a_bridge.http.app import App
+from a2a_bridge.http.app import WATCH_AFTER_SECONDS, App
 from a2a_bridge.http.endpoint import Endpoint
 from a2a_bridge.http.serve import Listener, listen, serving
+from a2a_bridge.limits import Limits
 from a2a_bridge.peer import Handler
 from a2a_bridge.sessions import Sessions
 from a2a_bridge.tool import Host
+from a2a_bridge.visible import visible
 from a2a_bridge.wire.mcp import SERVER_VERSION
 
 GRACE_SECONDS = 5.0
@@ -41,7 +49,14 @@ class Live:
     """A bridge that serves."""
 
     def __init__(
-        self, config: Config, listener: Listener, bridge: Bridge, sessions: Sessions, journal: Journal
+        self,
+        config: Config,
+        listener: Listener,
+        bridge: Bridge,
+        sessions: Sessions,
+        journal: Journal,
+        owner: Owner,
+        approvals: Approvals,
     ) -> None:
         self.url = listener.url
         self.warnings = [*config.warnings, *listener.warnings]
@@ -50,6 +65,8 @@ class Live:
         self._bridge = bridge
         self._sessions = sessions
         self._journal = journal
+        self._owner = owner
+        self._approvals = approvals
         self._auth = Auth(config.token)
         self._began = time.monotonic()
 
@@ -68,7 +85,8 @@ class Live:
     @property
     def handlers(self) -> dict[str, Handler]:
         """What may be asked from outside of HTTP: by the control socket, or by a host's own human."""
-        return {messages.STATUS: self.status, messages.TOKEN: self.token, messages.ROTATE: self.rotate}
+        own = {messages.STATUS: self.status, messages.TOKEN: self.token, messages.ROTATE: self.rotate}
+        return own | self._owner.handlers(self.status)
 
     def exposes(self, name: str) -> bool:
         return self._bridge.exposes(name)
@@ -88,6 +106,8 @@ class Live:
             config=str(self._config.path),
             token_prefix=self.token_prefix,
             version=SERVER_VERSION,
+            waiting=self._approvals.waits,
+            paused=self._bridge.paused,
         )
 
     async def token(self, _: object) -> str:
@@ -105,11 +125,12 @@ async def bridging(
     host: Host,
     places: Places,
     report: Callable[[str], None],
-    watch: Callable[[Settled], None] | None = None,
+    watch: Callable[[Settled | Request], None] = lambda _: None,
     grace: float = GRACE_SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Live]:
-    """A bridge for `host` that serves while the block runs, and ends cleanly with it.
+    """A bridge for `host` that serves while the block runs, and ends cleanly with it. `watch` is told of each call
+    that has ended, and of each question to the owner.
 
     Raises StartError when the address cannot be bound or the host cannot start.
     """
@@ -121,34 +142,94 @@ async def bridging(
         except BridgeError as error:
             raise StartError(str(error)) from None
         stack.push_async_callback(host.close)
-        config = msgspec.structs.replace(config, warnings=(*config.warnings, *await _idle_denials(config, host)))
-        journal = Journal(places.audit, report)
+        config = msgspec.structs.replace(config, warnings=(*config.warnings, *await _idle_rules(config, host)))
+        ledger = Ledger()
+
+        def settled(call: Settled) -> None:
+            ledger.put(call)
+            watch(call)
+
+        def tell(line: str) -> None:
+            owner.notices.append(line)
+            report(line)
+
+        journal = Journal(places.audit, tell)
         stack.callback(journal.close)
-        sessions = Sessions(clock, _new_session_id)
-        exposure = Exposure(config.deny, config.deny_mcp_tools)
-        bridge = Bridge(host, exposure, journal, _call_ids(), report, watch)
-        live = Live(config, listener, bridge, sessions, journal)
-        endpoint = Endpoint(live.auth, Origins(config.allowed_origins), sessions, bridge, report)
-        app = App(endpoint, cancel_on_disconnect=config.on_disconnect == "cancel")
+        rules = _rules(config, clock)
+        bridge = Bridge(host, rules, journal, _call_ids(), tell, settled, clock)
+        sessions = Sessions(clock, _new_session_id, bridge.end_session)
+        owner = Owner(bridge, sessions, rules.approvals, ledger, clock)
+        rules.approvals.asked = _asking(owner, Notification(config.notify_command, tell), watch)
+        live = Live(config, listener, bridge, sessions, journal, owner, rules.approvals)
+        owner.notices.extend(live.warnings)
+        endpoint = Endpoint(live.auth, Origins(config.allowed_origins), sessions, bridge, tell)
+        app = _app(config, endpoint, bridge, asks=not rules.approvals.policy.asks_nothing)
         try:
-            await stack.enter_async_context(server.listening(own_socket(places.control), live.handlers, report))
+            await stack.enter_async_context(server.listening(own_socket(places.control), live.handlers, tell))
         except ControlError as error:
             live.warnings.append(f"{error}; this bridge serves, but commands cannot reach it")
         await stack.enter_async_context(serving(app, listener, lambda: bridge.stop(grace)))
         yield live
 
 
-async def _idle_denials(config: Config, host: Host) -> list[str]:
-    """Denied names that the host does not have: a misspelt one would leave its tool exposed, and say nothing.
+def _rules(config: Config, clock: Callable[[], float]) -> Rules:
+    policy = Policy(config.approval_mode, config.approval)
+    grants = Grants(clock, config.grant_seconds)
+    approvals = Approvals(policy, grants, clock, config.approval_timeout or None, config.grant_seconds)
+    limits = Limits(
+        config.max_concurrent_calls,
+        config.max_concurrent_calls_per_session,
+        config.call_timeout,
+        config.max_result_bytes,
+    )
+    return Rules(Exposure(config.deny, config.deny_mcp_tools), approvals, limits)
+
+
+def _app(config: Config, endpoint: Endpoint, bridge: Bridge, asks: bool) -> App:
+    """A call that waits for the owner is watched from the first moment on, and is withdrawn in any case when its
+    caller hangs up: nothing runs for nobody."""
+    cancels = config.on_disconnect == "cancel"
+    return App(endpoint, lambda task: cancels or bridge.waits(task), 0.0 if asks else WATCH_AFTER_SECONDS)
+
+
+def _asking(
+    owner: Owner, notification: Notification, watch: Callable[[Settled | Request], None]
+) -> Callable[[Request], None]:
+    def asked(request: Request) -> None:
+        watch(request)
+        if not owner.attached:
+            call = request.call
+            said = visible(f"{request.tool}: {request.summary}")
+            notification.tell(
+                f"{said} (asked by {call.client or 'an unnamed client'}; a2a-bridge approve {request.id})"
+            )
+
+    return asked
+
+
+async def _idle_rules(config: Config, host: Host) -> list[str]:
+    """Rules that mean nothing to this host: a misspelt one would leave open what it was to close, and say nothing.
     The tools of other MCP servers may come later, so their names are not judged."""
-    if not config.deny:
+    asks = bool(config.approval) or config.approval_mode != "yolo"
+    if not config.deny and not asks:
         return []
     names = [tool.name for tool in await host.tools()]
-    return [
-        f"deny: this host has no tool {name!r}; it has {', '.join(names)}"
-        for name in config.deny
+    own = asks and any(_asks_itself(host, name) for name in names[:1])
+    told = ["tools: approvalMode and approval have no effect here: this host asks its own human"] if own else []
+    ruled = [rule.name for rule in Policy(rules=config.approval).rules if "*" not in rule.name]
+    return told + [
+        f"{field}: this host has no tool {name!r}; it has {', '.join(names)}"
+        for field, given in (("deny", config.deny), ("tools.approval", ruled))
+        for name in given
         if name not in names and not name.startswith(MCP_PREFIX)
     ]
+
+
+def _asks_itself(host: Host, name: str) -> bool:
+    try:
+        return host.access(name, {}) is None
+    except ToolError:
+        return False
 
 
 def _new_session_id() -> str:

@@ -1,25 +1,30 @@
-"""The only road for a call: start record → exposure → host → done record (M5, M6, L1, L5).
+"""The only road for a call: start record → exposure → limits → approval → host → done record (M5, M6, L1, L5).
 
 The bridge is where a name is judged exposed, where a call is counted in flight, and where its audit
 records are written. It runs a call inside the task that asks for it, so cancelling that task (the
-connection closed) cancels the work; `cancel` and `stop` end it from outside and give the caller an answer.
+connection closed) cancels the work; `cancel`, `pause` and `stop` end it from outside and give the caller an answer.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-import msgspec
-
+from a2a_bridge.approval.queue import Approvals, Leave, Request
 from a2a_bridge.audit.redaction import shown_arguments
+from a2a_bridge.calls import Outcome, Running, Settled
 from a2a_bridge.errors import ToolError, UnknownTool, Withdrawn, described
 from a2a_bridge.exposure import Exposure
-from a2a_bridge.tool import Call, Host, Result, Tool, failure
+from a2a_bridge.limits import Limits
+from a2a_bridge.tool import Access, Call, Host, Result, Text, Tool, failure
 
 CANCELLED_BY_CALLER = "cancelled by the caller"
+CANCELLED_BY_OWNER = "cancelled by the owner"
+PAUSED = "paused by the owner; nothing runs until they resume. Ask them, or try again later"
 STOPPING = "cancelled: the bridge is shutting down"
+# What those get whose identical call was to run for theirs too, and was cancelled.
+SHARED_FATE = "cancelled: the identical call that was to run for this one too was cancelled; call again"
+SHARED = "[this ran once, for an identical call that waited for approval at the same time]"
 # After the grace, how long the cancelled calls get to unwind before the bridge goes on without them.
 UNWIND_SECONDS = 2.0
 
@@ -29,38 +34,15 @@ class Audit(Protocol):
 
     def start(self, call_id: str, session: str, tool: str, args: str) -> None: ...
 
-    def done(self, call_id: str, session: str, tool: str, args: str, is_error: bool) -> None: ...
+    def done(self, call_id: str, session: str, tool: str, args: str, is_error: bool, decided: str) -> None: ...
 
 
-class Outcome(Enum):
-    """How a call ended."""
+class Rules(NamedTuple):
+    """What the owner has said about calls: which tools there are, when they are asked, how much is too much."""
 
-    DONE = "done"
-    FAILED = "failed"
-    ABANDONED = "abandoned"
-
-
-class Running(msgspec.Struct, eq=False):
-    """A call in flight. `began` is in seconds of the bridge's clock, `args` as the audit log shows them;
-    `key` is what its caller knows it by, and `reason` the answer when it was ended from outside."""
-
-    call: Call
-    tool: str
-    args: str
-    began: float
-    task: asyncio.Task[object] | None
-    key: bytes
-    reason: str = ""
-
-
-class Settled(msgspec.Struct, frozen=True, gc=False):
-    """A call that has ended, for whoever watches. `seconds` is how long it took."""
-
-    call: Call
-    tool: str
-    args: str
-    seconds: float
-    outcome: Outcome
+    exposure: Exposure
+    approvals: Approvals
+    limits: Limits
 
 
 class Bridge:
@@ -70,7 +52,7 @@ class Bridge:
     def __init__(
         self,
         host: Host,
-        exposure: Exposure,
+        rules: Rules,
         audit: Audit,
         new_id: Callable[[], str],
         report: Callable[[str], None],
@@ -78,7 +60,8 @@ class Bridge:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.host = host
-        self._exposure = exposure
+        self.paused = False
+        self._exposure, self._approvals, self._limits = rules
         self._audit = audit
         self._new_id = new_id
         self._report = report
@@ -104,25 +87,29 @@ class Bridge:
             self._listed = (registry, visible)
         return visible
 
-    async def call(self, session: str, client: str, name: str, arguments: object, key: bytes = b"") -> Result:
-        """Run one call to its end. `key` is what `cancel` may know it by.
+    async def call(
+        self, session: str, client: str, name: str, arguments: object, key: bytes = b"", address: str = ""
+    ) -> Result:
+        """Run one call to its end. `key` is what `cancel` may know it by. The arguments are the bridge's from here on:
+        what a person is shown is what runs.
 
         Whatever the tool does becomes a result; only the cancelling of this very task is passed on.
         """
-        call = Call(self._new_id(), session, client)
+        call = Call(self._new_id(), session, client, address)
         args = shown_arguments(arguments)
-        running = Running(call, name, args, self._clock(), asyncio.current_task(self._loop), key)
+        running = Running(call, name, arguments, args, self._clock(), asyncio.current_task(self._loop), key)
         self._audit.start(call.id, session, name, running.args)
         self._running[call.id] = running
         try:
-            result = await self._run(call, name, arguments)
+            result = await self._run(running)
         except Withdrawn:
             if not running.reason:
+                self._tell(running, Outcome.WITHDRAWN, None)
                 raise asyncio.CancelledError from None  # nothing ran, and nobody hears of it: no `done` (L5)
             result = failure(running.reason)
         except asyncio.CancelledError:
             if not running.reason:
-                self._settle(running, is_error=True, outcome=Outcome.ABANDONED)
+                self._settle(running, None, Outcome.ABANDONED)
                 raise
             result = failure(running.reason)
         finally:
@@ -132,16 +119,76 @@ class Bridge:
         if running.reason and running.task is not None:
             running.task.uncancel()
             result = failure(running.reason)
-        self._settle(running, result.is_error, Outcome.FAILED if result.is_error else Outcome.DONE)
+        self._settle(running, result, Outcome.FAILED if result.is_error else Outcome.DONE)
         return result
 
-    async def _run(self, call: Call, name: str, arguments: object) -> Result:
-        if not self._exposure.allows(name):
-            return failure(str(UnknownTool(name)))
-        if self._stopping:
-            return failure(STOPPING)
+    async def _run(self, running: Running) -> Result:
+        """Past all that may refuse it, to the host. Raises CancelledError or Withdrawn."""
+        refused = self._refused(running)
+        if refused:
+            return failure(refused)
         try:
-            return await self.host.call(name, arguments, call)
+            leave = await self._leave(running)
+        except ToolError as refusal:
+            return failure(str(refusal))
+        if isinstance(leave, Result):
+            return Result((*leave.content, Text(SHARED)), leave.is_error)
+        result = failure(SHARED_FATE)
+        try:
+            result = await self._work(running)
+            return result
+        finally:
+            if leave is not None:
+                leave.share(result)
+
+    def _refused(self, running: Running) -> str:
+        if not self._exposure.allows(running.tool):
+            return str(UnknownTool(running.tool))
+        if self._stopping:
+            return STOPPING
+        if self.paused:
+            return PAUSED
+        limits = self._limits
+        if limits.calls or limits.session_calls:
+            of_session = sum(one.call.session == running.call.session for one in self._running.values())
+            return limits.too_many(len(self._running), of_session)
+        return ""
+
+    async def _leave(self, running: Running) -> Leave | Result | None:
+        """Leave to run, or the result of an identical call that ran for both; None where nobody is ever asked.
+
+        Raises Withdrawn when the call is cancelled while it waits for a person, and ToolError when it may not run.
+        """
+        approvals = self._approvals
+        if approvals.policy.asks_nothing:
+            return None
+        try:
+            access = self.host.access(running.tool, running.arguments)
+        except ToolError:
+            raise
+        except Exception as error:  # anybody's code; what cannot be judged is asked about
+            self._report(f"tool '{running.tool}': its access cannot be told: {described(error)}")
+            access = Access()
+        if access is None:
+            return None
+        judged = approvals.judge(running.call, running.tool, running.arguments, access)
+        leave = judged if isinstance(judged, Leave) else await self._answer(judged, running)
+        running.decided = leave.reason if isinstance(leave, Leave) else "with an identical call"
+        return leave
+
+    async def _answer(self, request: Request, running: Running) -> Leave | Result:
+        """The owner's answer; the call waits for it."""
+        running.request = request.id
+        try:
+            return await self._approvals.wait(request, running.call)
+        except asyncio.CancelledError:
+            raise Withdrawn("withdrawn") from None
+        finally:
+            running.request = 0
+
+    async def _work(self, running: Running) -> Result:
+        try:
+            return self._limits.within(await self._ask_host(running))
         except ToolError as refusal:
             return failure(str(refusal))
         except Withdrawn:
@@ -149,18 +196,39 @@ class Bridge:
         except (Exception, SystemExit) as error:
             # A host may run anybody's code, and the contract promises the caller its message (M5).
             # It is no ToolError, so it is likely to be a bug that the owner should hear of too.
-            self._report(f"tool '{name}' raised {described(error)}")
+            self._report(f"tool '{running.tool}' raised {described(error)}")
             return failure(str(error) or type(error).__name__)
 
-    def _settle(self, running: Running, is_error: bool, outcome: Outcome) -> None:
-        call = running.call
-        self._audit.done(call.id, call.session, running.tool, running.args, is_error)
+    async def _ask_host(self, running: Running) -> Result:
+        work = self.host.call(running.tool, running.arguments, running.call)
+        if not self._limits.seconds:
+            return await work
+        try:
+            async with asyncio.timeout(self._limits.seconds) as limit:
+                return await work
+        except (TimeoutError, Withdrawn):
+            if limit.expired():
+                raise self._limits.overtime() from None
+            raise
+
+    def _settle(self, running: Running, result: Result | None, outcome: Outcome) -> None:
+        call, is_error = running.call, result is None or result.is_error
+        self._audit.done(call.id, call.session, running.tool, running.args, is_error, running.decided)
+        self._tell(running, outcome, result)
+
+    def _tell(self, running: Running, outcome: Outcome, result: Result | None) -> None:
         if self._watch is not None:
-            self._watch(Settled(call, running.tool, running.args, self._clock() - running.began, outcome))
+            seconds = self._clock() - running.began
+            one = running
+            self._watch(Settled(one.call, one.tool, one.arguments, one.args, seconds, outcome, one.decided, result))
 
     def running(self) -> list[Running]:
         """The calls in flight, the oldest first."""
         return list(self._running.values())
+
+    def waits(self, task: asyncio.Task[object] | None) -> bool:
+        """Whether that task's call waits for the owner, so that nothing of it has run."""
+        return any(one.request and one.task is task for one in self._running.values())
 
     def cancel(self, session: str, meant: Callable[[bytes], bool]) -> None:
         """End that session's calls whose key is meant; each answers that its caller cancelled it (M8)."""
@@ -168,9 +236,35 @@ class Bridge:
             if running.call.session == session and meant(running.key):
                 _end(running, CANCELLED_BY_CALLER)
 
+    def end_call(self, call_id: str) -> None:
+        """End one call for the owner; it answers so. A call that has ended is left as it is."""
+        running = self._running.get(call_id)
+        if running is not None:
+            _end(running, CANCELLED_BY_OWNER)
+
+    def end_session(self, session: str) -> None:
+        """What a session's end does to its calls: those that wait for the owner are withdrawn."""
+        self._approvals.end_session(session)
+
+    async def pause(self) -> int:
+        """Stop everything now: running calls are cancelled, and new ones refused until `paused` is false again.
+        How many ran."""
+        self.paused = True
+        self._approvals.withdraw_all("the owner paused the bridge", PAUSED)
+        running = [one for one in self.running() if not one.request]
+        for one in running:
+            _end(one, PAUSED)
+        tasks = {one.task for one in running if one.task is not None} - {asyncio.current_task()}
+        if tasks:
+            await asyncio.wait(tasks, timeout=UNWIND_SECONDS)
+        await self.host.halt()
+        return len(running)
+
     async def stop(self, grace: float) -> None:
-        """Take no more calls, give those in flight `grace` seconds, then end them, each with an answer."""
+        """Take no more calls, give those that run `grace` seconds, then end them, each with an answer. Those that
+        wait for the owner are withdrawn at once."""
         self._stopping = True
+        self._approvals.withdraw_all("the bridge stopped", STOPPING)
         if await self._emptied(grace):
             return
         for running in self.running():

@@ -35,6 +35,14 @@ _Names = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
 _HOST = r"(\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+)"
 _ORIGIN = rf"^(?:[hH][tT][tT][pP][sS]?://{_HOST}(:[0-9]{{1,5}})?/?|{_HOST}|[0-9a-fA-F:]+)\Z"
 
+# A tool's name, a pattern of names, or the beginning of a `bash` command in parentheses.
+_RULE = r"^(?:[^()\s]+|bash\((?s:.*\S.*)\))\Z"
+
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=31_536_000)]
+_SECONDS = "a number of seconds from 0 to 31536000"
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+_COUNT = "a whole number of at least 0"
+
 SETTINGS = (
     Setting(
         "port",
@@ -81,10 +89,74 @@ SETTINGS = (
     ),
     Setting(
         "maxCommandSeconds",
-        Annotated[float, msgspec.Meta(ge=0, le=31_536_000)],
+        _Seconds,
         0,
-        "a number of seconds from 0 to 31536000",
+        _SECONDS,
         "the longest that a command of the local host may run; 0 sets no limit",
+    ),
+    Setting(
+        "tools.approvalMode",
+        Literal["yolo", "write", "always-ask"],
+        "yolo",
+        '"yolo", "write" or "always-ask"',
+        "which calls ask the owner where no rule says so: none, those that run something, or all but reading",
+    ),
+    Setting(
+        "tools.approval",
+        dict[Annotated[str, msgspec.Meta(pattern=_RULE)], Literal["allow", "deny", "prompt"]],
+        {},
+        'rules such as {"bash": "prompt", "mcp__github_*": "deny", "bash(git status*)": "allow"}, '
+        'each "allow", "deny" or "prompt"',
+        "rules for tools, for patterns of tool names, and for the beginnings of `bash` commands",
+    ),
+    Setting(
+        "approvalTimeout",
+        _Seconds,
+        0,
+        _SECONDS,
+        "how long a call waits for the owner's answer; 0 sets no limit",
+    ),
+    Setting(
+        "grantSeconds",
+        _Seconds,
+        600,
+        _SECONDS,
+        "how long an approval holds that came after its caller had given up",
+    ),
+    Setting(
+        "maxConcurrentCalls",
+        _Count,
+        0,
+        _COUNT,
+        "the most calls in flight at once, waiting ones included; 0 sets no limit",
+    ),
+    Setting(
+        "maxConcurrentCallsPerSession",
+        _Count,
+        0,
+        _COUNT,
+        "the same for the calls of one session",
+    ),
+    Setting(
+        "callTimeout",
+        _Seconds,
+        0,
+        _SECONDS,
+        "how long a call may run, from when it is allowed to; 0 sets no limit",
+    ),
+    Setting(
+        "maxResultBytes",
+        _Count,
+        0,
+        _COUNT,
+        "the most bytes of text and images in one result; 0 sets no limit",
+    ),
+    Setting(
+        "notifyCommand",
+        tuple[Annotated[str, msgspec.Meta(pattern=r"^[^\0]+\Z")], ...],
+        (),
+        'a list of a program and its arguments, such as ["notify-send", "a2a-bridge"]',
+        "run without a shell when a call waits and no console is attached; a short text about the call is added",
     ),
 )
 
@@ -101,6 +173,15 @@ class Config(msgspec.Struct, frozen=True, rename="camel"):
     allowed_origins: tuple[str, ...]
     on_disconnect: Literal["cancel", "continue"]
     max_command_seconds: float
+    approval_mode: Literal["yolo", "write", "always-ask"]
+    approval: dict[str, Literal["allow", "deny", "prompt"]]
+    approval_timeout: float
+    grant_seconds: float
+    max_concurrent_calls: int
+    max_concurrent_calls_per_session: int
+    call_timeout: float
+    max_result_bytes: int
+    notify_command: tuple[str, ...]
     warnings: tuple[str, ...] = ()
 
 
@@ -141,7 +222,7 @@ def load(path: Path) -> Config:
     """
     found = _read(path)
     fields = found if found is not None else _defaults()
-    values = {setting.name: _checked(path, setting, fields) for setting in SETTINGS}
+    values = {setting.name.rpartition(".")[2]: _checked(path, setting, fields) for setting in SETTINGS}
     warnings = _near_misses(path, fields)
     if not values["token"]:
         values["token"] = new_token()
@@ -201,7 +282,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _checked(path: Path, setting: Setting, fields: Mapping[str, Any]) -> Any:
-    value = fields.get(setting.name, setting.default)
+    value = _found(path, setting, fields)
     if setting.name == "token" and (not isinstance(value, str) or not value.strip()):
         return ""
     try:
@@ -211,8 +292,24 @@ def _checked(path: Path, setting: Setting, fields: Mapping[str, Any]) -> Any:
         raise ConfigError(f"{path}: field {setting.name} is {shown}; expected {setting.expected}") from None
 
 
+def _found(path: Path, setting: Setting, fields: Mapping[str, Any]) -> Any:
+    """The setting's value or its default; a dot in its name parts an object from its field. Raises ConfigError."""
+    section, dot, name = setting.name.partition(".")
+    if not dot:
+        return fields.get(section, setting.default)
+    inner = fields.get(section, {})
+    if not isinstance(inner, dict):
+        raise ConfigError(f"{path}: field {section} is {_shown(inner)}; expected an object")
+    known = [one.name.partition(".")[2] for one in SETTINGS if one.name.startswith(f"{section}.")]
+    for unknown in inner.keys() - set(known):
+        # A misspelt rule would leave open what it was to close.
+        raise ConfigError(f"{path}: field {section}.{unknown} is unknown; {section} takes {', '.join(known)}")
+    return inner.get(name, setting.default)
+
+
 def _near_misses(path: Path, fields: Mapping[str, Any]) -> tuple[str, ...]:
-    known = {setting.name.lower(): setting.name for setting in SETTINGS}
+    known = {part.lower(): setting.name for setting in SETTINGS for part in setting.name.split(".")}
+    known |= {setting.name.partition(".")[0].lower(): setting.name.partition(".")[0] for setting in SETTINGS}
     return tuple(
         f"{path}: field {name} is unknown and ignored; did you mean {known[name.lower()]}?"
         for name in fields

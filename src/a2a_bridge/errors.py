@@ -6,7 +6,9 @@ BridgeError
 │   └── InvalidRequest 400  -32600
 ├── ToolError          a call is answered with `isError` and this text
 │   ├── UnknownTool    … the same words for a denied name and for one that does not exist
-│   └── HostUnavailable
+│   ├── HostUnavailable
+│   ├── Denied         … a rule or the owner said no
+│   └── NoAnswer       … nobody approved it in time
 ├── Withdrawn          a call was cancelled before anything of it ran
 ├── ConfigError        a command ends with exit code 1; names the file, the field and what is expected
 ├── InstallError       a command ends with exit code 1; names the file and what to do with it
@@ -63,6 +65,23 @@ class HostUnavailable(ToolError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"host unavailable: {why}")
+
+
+class Denied(ToolError):
+    """A rule or the owner said no."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"denied: {why}")
+
+
+class NoAnswer(ToolError):
+    """The owner was asked and has not answered in time."""
+
+    def __init__(self, seconds: float, grant_seconds: float) -> None:
+        super().__init__(
+            f"no answer: nobody approved this within {seconds:g} s; nothing ran. Ask the owner, and call again with "
+            f"the same arguments: an approval that comes meanwhile holds for {grant_seconds:g} s"
+        )
 
 
 class Withdrawn(BridgeError):

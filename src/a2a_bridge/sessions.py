@@ -9,28 +9,33 @@ MOST_SESSIONS = 64
 
 
 class Session(msgspec.Struct):
-    """One client's session. `opened` and `seen` are in seconds of the table's clock."""
+    """One client's session. `address` is where it was opened from; `opened` and `seen` are in seconds of the
+    table's clock."""
 
     id: str
     client: str
+    address: str
     opened: float
     seen: float
 
 
 class Sessions:
     """Opened by `initialize`, kept alive by each hit, ended by DELETE, by 24 idle hours, or by being the
-    one seen longest ago when a 65th is opened."""
+    one seen longest ago when a 65th is opened. `ended` is told the id of each that ends."""
 
-    def __init__(self, clock: Callable[[], float], new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, clock: Callable[[], float], new_id: Callable[[], str], ended: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._clock = clock
         self._new_id = new_id
+        self._ended = ended
         self._table: dict[bytes, Session] = {}
 
-    def open(self, client: str) -> Session:
+    def open(self, client: str, address: str = "") -> Session:
         if len(self._table) >= MOST_SESSIONS:
             self.close(min(self._table, key=lambda key: self._table[key].seen))
         now = self._clock()
-        session = Session(self._new_id(), client, now, now)
+        session = Session(self._new_id(), client, address, now, now)
         self._table[session.id.encode()] = session
         return session
 
@@ -47,7 +52,14 @@ class Sessions:
         return session
 
     def close(self, key: bytes) -> None:
-        self._table.pop(key, None)
+        session = self._table.pop(key, None)
+        if session is not None:
+            self._ended(session.id)
+
+    def ages(self, session: Session) -> tuple[float, float]:
+        """Seconds since it was opened, and since it was seen."""
+        now = self._clock()
+        return now - session.opened, now - session.seen
 
     def live(self) -> list[Session]:
         """The sessions that have not expired, the oldest first."""

@@ -5,7 +5,7 @@ objects of the wire contract (rules M3 and M4), so no room translates them.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -43,11 +43,29 @@ class Result(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 class Call(msgspec.Struct, frozen=True, gc=False):
     """Who asks. `id` is the bridge's own UUID for the call, `session` the MCP session's id,
-    `client` the name and version that the client gave in `initialize` (may be empty)."""
+    `client` the name and version that the client gave in `initialize` (may be empty), `address` the IP address
+    that the session was opened from (may be empty)."""
 
     id: str
     session: str
     client: str = ""
+    address: str = ""
+
+
+Tier = Literal["read", "write", "exec"]
+
+
+class Access(msgspec.Struct, frozen=True):
+    """What a call would do with the machine, for the rules that decide whether its owner is asked.
+
+    `tier` is the most that it does; `directory` where it would do it; `command` the shell line that it would run,
+    if it runs one; `usual` is false when it brings a directory or variables of its own for that line.
+    """
+
+    tier: Tier = "exec"
+    directory: str = ""
+    command: str | None = None
+    usual: bool = True
 
 
 class Host(Protocol):
@@ -75,6 +93,17 @@ class Host(Protocol):
         """Run one tool. Raises `UnknownTool` for a name that `tools` does not list; any other
         exception becomes an `isError` result that carries its message. A call that is cancelled while it
         waits for a person's leave may end with `Withdrawn` in place of CancelledError."""
+
+    def access(self, name: str, arguments: object) -> Access | None:
+        """What that call would do, in no time; None when the host asks its own human and the bridge shall not ask
+        again. Raises ToolError when the call would be refused anyway."""
+
+    async def preview(self, name: str, arguments: object) -> str:
+        """What that call would change, as a person judges it: a diff against the file as it is. Empty for nothing
+        to show. Raises ToolError with the reason why it would fail."""
+
+    async def halt(self) -> None:
+        """End what earlier calls have left at work in the background. Never raises."""
 
 
 def text(message: str) -> Result:

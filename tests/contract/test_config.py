@@ -77,12 +77,35 @@ MALFORMED: dict[str, list[Any]] = {
     "onDisconnect": ["stop", None, True, 1],
     "maxCommandSeconds": ["10", -1, None, True, 1e300],
     "token": ["has space", "line\n", "ключ"],
+    "tools.approvalMode": ["Yolo", "", None, True, "ask", 0],
+    "tools.approval": [
+        {"bash": "yes"},
+        {"bash": None},
+        {"": "deny"},
+        {"a b": "deny"},
+        {"bash()": "allow"},
+        {"bash( )": "allow"},
+        {"read(x)": "deny"},
+        {"*(x)": "deny"},
+        {"bash(x": "deny"},
+        ["bash"],
+        "bash",
+        None,
+    ],
+    "approvalTimeout": ["10", -1, None, True, 1e300],
+    "grantSeconds": ["10", -1, None, True, 1e300],
+    "maxConcurrentCalls": ["1", -1, 1.5, None, True],
+    "maxConcurrentCallsPerSession": ["1", -1, 1.5, None, True],
+    "callTimeout": ["10", -1, None, True, 1e300],
+    "maxResultBytes": ["1", -1, 1.5, None, True],
+    "notifyCommand": ["notify-send", [1], None, {"a": 1}, ["a\0b"], [""]],
 }
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in MALFORMED.items() for value in values])
 def test_c3_a_malformed_field_stops_the_start(tmp_path: Path, name: str, value: Any) -> None:
-    path = put(tmp_path / "c.json", {"token": "", name: value})
+    section, dot, field = name.partition(".")
+    path = put(tmp_path / "c.json", {"token": "", section: {field: value} if dot else value})
     before = path.read_bytes()
     with pytest.raises(ConfigError) as raised:
         load(path)
@@ -90,6 +113,31 @@ def test_c3_a_malformed_field_stops_the_start(tmp_path: Path, name: str, value: 
     assert str(raised.value).startswith(f"{path}: field {name} is ")
     assert f"expected {expected}" in str(raised.value)
     assert path.read_bytes() == before, "nothing is written"
+
+
+@pytest.mark.parametrize("value", [None, [], "yolo", 1, True])
+def test_c3_a_section_that_is_no_object_stops_the_start(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(ConfigError, match="field tools is .*; expected an object"):
+        load(put(tmp_path / "c.json", {"token": "t", "tools": value}))
+
+
+@pytest.mark.parametrize("name", ["approvalmode", "approvals", "deny"])
+def test_c3_an_unknown_field_among_the_rules_stops_the_start(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"field tools.{name} is unknown; tools takes approvalMode, approval"):
+        load(put(tmp_path / "c.json", {"token": "t", "tools": {name: {}}}))
+
+
+@pytest.mark.parametrize(("name", "meant"), [("Tools", "tools"), ("approvalMode", "tools.approvalMode")])
+def test_c3_a_rule_in_the_wrong_place_is_told(tmp_path: Path, name: str, meant: str) -> None:
+    (warning,) = load(put(tmp_path / "c.json", {"token": "t", name: {}})).warnings
+    assert f"field {name} is unknown and ignored; did you mean {meant}?" in warning
+
+
+def test_c3_rules_are_taken(tmp_path: Path) -> None:
+    rules = {"bash": "prompt", "mcp__github_*": "deny", "bash(git status*)": "allow", "bash(echo (a\nb))": "deny"}
+    tools = {"approvalMode": "always-ask", "approval": rules}
+    found = load(put(tmp_path / "c.json", {"token": "t", "tools": tools}))
+    assert (found.approval_mode, found.approval) == ("always-ask", rules)
 
 
 def test_a6_origins_and_hosts_are_taken(tmp_path: Path) -> None:

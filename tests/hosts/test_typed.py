@@ -152,7 +152,7 @@ async def test_without_ripgrep_two_are_missing(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(UnknownTool):
             await host.call(name, SAMPLES[name], CALL)
     started: list[Config] = []
-    monkeypatch.setattr(foreground, "serve_host", lambda config, _: started.append(config))
+    monkeypatch.setattr(foreground, "serve_host", lambda config, *_: started.append(config))
     foreground.serve_local(load(tmp_path / "config.json"), tmp_path)
     assert started[0].warnings == (ripgrep.MISSING,)
     await host.close()

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
+from a2a_bridge.approval.grants import Grants
+from a2a_bridge.approval.policy import Policy
+from a2a_bridge.approval.queue import Approvals
 from a2a_bridge.audit.journal import Journal
 from a2a_bridge.auth import Auth, Origins
-from a2a_bridge.bridge import Bridge
+from a2a_bridge.bridge import Bridge, Rules
 from a2a_bridge.exposure import Exposure
 from a2a_bridge.hosts.scripted import ScriptedHost
 from a2a_bridge.http.app import App
 from a2a_bridge.http.endpoint import Endpoint
+from a2a_bridge.limits import Limits
 from a2a_bridge.sessions import Sessions
 from tests.support.processes import Served
 
@@ -103,9 +107,10 @@ class MemoryCaller:
         self.host = ScriptedHost()
         self.auth = Auth(TOKEN)
         self.journal = Journal(self.audit, self.reports.append)
-        self.sessions = Sessions(lambda: self.now, lambda: str(uuid4()))
-        exposure = Exposure(SETTINGS["deny"])
-        self.bridge = Bridge(self.host, exposure, self.journal, lambda: str(uuid4()), self.reports.append)
+        self.approvals = Approvals(Policy(), Grants(lambda: self.now, 600), lambda: self.now)
+        rules = Rules(Exposure(SETTINGS["deny"]), self.approvals, Limits())
+        self.bridge = Bridge(self.host, rules, self.journal, lambda: str(uuid4()), self.reports.append)
+        self.sessions = Sessions(lambda: self.now, lambda: str(uuid4()), self.bridge.end_session)
         origins = Origins([ALLOWED_ORIGIN])
         self.endpoint = Endpoint(self.auth, origins, self.sessions, self.bridge, self.reports.append)
         self.app = App(self.endpoint)

@@ -36,8 +36,8 @@ class Start(msgspec.Struct, frozen=True, gc=False):
     args: str
 
 
-class Done(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Written when the call has settled."""
+class Done(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Written when the call has settled. `decided` is what let it run, where the owner's rules had a say."""
 
     ts: str
     id: str
@@ -46,6 +46,7 @@ class Done(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     tool: str
     is_error: bool
     args: str
+    decided: str = ""
 
 
 Record = Start | Done
@@ -83,8 +84,8 @@ class Journal:
     def start(self, call_id: str, session: str, tool: str, args: str) -> None:
         self._write(Start(self._timestamp(), call_id, session, "start", shown_string(tool), args))
 
-    def done(self, call_id: str, session: str, tool: str, args: str, is_error: bool) -> None:
-        self._write(Done(self._timestamp(), call_id, session, "done", shown_string(tool), is_error, args))
+    def done(self, call_id: str, session: str, tool: str, args: str, is_error: bool, decided: str = "") -> None:
+        self._write(Done(self._timestamp(), call_id, session, "done", shown_string(tool), is_error, args, decided))
 
     def close(self) -> None:
         if self._file is not None:

@@ -41,7 +41,7 @@ def status_lines(found: messages.Status) -> list[str]:
         ("pid", found.pid),
         ("uptime", uptime),
         ("sessions", found.sessions),
-        ("calls", f"{found.calls} in flight"),
+        ("calls", f"{found.calls} in flight, {found.waiting} waiting for you{'; PAUSED' if found.paused else ''}"),
         ("audit", f"{found.audit}  ({failed})"),
         ("config", found.config),
     )

@@ -17,12 +17,16 @@ from typing import Any
 
 import msgspec
 
-from a2a_bridge.assemble import Places, bridging
-from a2a_bridge.bridge import Outcome, Settled
+from a2a_bridge.approval.queue import Request
+from a2a_bridge.assemble import Live, Places, bridging
+from a2a_bridge.calls import Outcome, Settled
 from a2a_bridge.cli.printer import Printer
+from a2a_bridge.cli.screen import Screen
+from a2a_bridge.cli.spans import span
 from a2a_bridge.config import Config, audit_path
 from a2a_bridge.control.rendezvous import directory
 from a2a_bridge.hosts.local import LocalHost
+from a2a_bridge.sentence import sentence
 from a2a_bridge.tool import Host
 
 try:
@@ -35,22 +39,30 @@ else:
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _M_MMAP_THRESHOLD = -3
 _MMAP_BYTES = 1024 * 1024
-_MARKS = {Outcome.DONE: "✓", Outcome.FAILED: "✗", Outcome.ABANDONED: "⊘ caller hung up"}
+_MARKS = {
+    Outcome.DONE: "✓",
+    Outcome.FAILED: "✗",
+    Outcome.ABANDONED: "⊘ caller hung up",
+    Outcome.WITHDRAWN: "⊘ withdrawn, nothing ran",
+}
+
+Line = Settled | Request | str
 
 
-def serve_local(config: Config, directory: Path) -> None:
-    """Serve `directory`'s machine until a signal. Raises StartError."""
+def serve_local(config: Config, directory: Path, on_screen: bool = False) -> None:
+    """Serve `directory`'s machine until a signal, or until the console on this terminal says so. Raises StartError."""
     name = f"local: {socket.gethostname()}"
     host = LocalHost(directory, name, config.max_command_seconds or None)
-    serve_host(msgspec.structs.replace(config, warnings=(*config.warnings, *host.warnings)), host)
+    serve_host(msgspec.structs.replace(config, warnings=(*config.warnings, *host.warnings)), host, on_screen)
 
 
-def serve_host(config: Config, host: Host) -> None:
-    """Serve a host in the foreground until a signal: the first ends it in good order, the second at once."""
-    out = Printer[Settled | str](sys.stdout, _out_line)
+def serve_host(config: Config, host: Host, on_screen: bool = False) -> None:
+    """Serve a host in the foreground until a signal: the first ends it in good order, the second at once. `on_screen`
+    gives the terminal to a console; lines come again when it has left."""
+    out = Printer[Line](sys.stdout, _out_line)
     err = Printer[str](sys.stderr, str)
     try:
-        run(_serve(config, host, out, err))
+        run(_serve(config, host, out, err, on_screen))
     finally:
         out.close()
         err.close()
@@ -72,20 +84,34 @@ def _give_memory_back() -> None:
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
 
 
-async def _serve(config: Config, host: Host, out: Printer[Settled | str], err: Printer[str]) -> None:
+async def _serve(config: Config, host: Host, out: Printer[Line], err: Printer[str], on_screen: bool) -> None:
     stop = stop_on_signals()
     places = Places(audit_path(os.environ), directory(os.environ))
+    screen = Screen(on_screen)
 
     def report(line: str) -> None:
-        err.put(f"[a2a-bridge] {line}")
+        if not screen.taken:
+            err.put(f"[a2a-bridge] {line}")
 
-    async with bridging(config, host, places, report, out.put) as live:
+    def watch(item: Settled | Request) -> None:
+        if not screen.taken:
+            out.put(item)
+
+    async with bridging(config, host, places, report, watch) as live:
         for warning in live.warnings:
             report(f"warning: {warning}")
         # Everything made so far stays to the end; the collector need not look through it again and again.
         gc.freeze()
-        out.put(f"A2A bridge listening on {live.url} (token {live.token_prefix})")
+        if not screen.taken:
+            out.put(_greeting(live))
+        else:
+            await screen.show(stop)
+            out.put(_greeting(live))
         await stop.wait()
+
+
+def _greeting(live: Live) -> str:
+    return f"A2A bridge listening on {live.url} (token {live.token_prefix})"
 
 
 def stop_on_signals() -> asyncio.Event:
@@ -102,8 +128,11 @@ def stop_on_signals() -> asyncio.Event:
     return stop
 
 
-def _out_line(item: Settled | str) -> str:
-    return item if isinstance(item, str) else call_line(item, _time_of_day(int(time.time())))
+def _out_line(item: Line) -> str:
+    if isinstance(item, str):
+        return item
+    clock = _time_of_day(int(time.time()))
+    return question_line(item, clock) if isinstance(item, Request) else call_line(item, clock)
 
 
 @lru_cache(maxsize=1)
@@ -115,17 +144,15 @@ def call_line(settled: Settled, clock: str) -> str:
     """One call as a log line, at a time of day."""
     client = settled.call.client or settled.call.session[:8]
     return (
-        f"{clock}  {settled.tool[:60]}  {settled.args[:120]}  {client}  "
-        f"{duration(settled.seconds)} {_MARKS[settled.outcome]}"
+        f"{clock}  {settled.tool[:60]}  {sentence(settled.tool, settled.arguments)}  {client}  "
+        f"{span(settled.seconds)} {_MARKS[settled.outcome]}"
     )
 
 
-def duration(seconds: float) -> str:
-    """A length of time as a person would say it."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d} min"
+def question_line(request: Request, clock: str) -> str:
+    """A question to the owner as a log line, with the commands that answer it."""
+    client = request.call.client or request.call.session[:8]
+    return (
+        f"{clock}  WAITING  {request.tool[:60]}  {request.summary}  {client}  "
+        f"a2a-bridge approve {request.id}  or  a2a-bridge deny {request.id}"
+    )

@@ -14,11 +14,11 @@ from a2a_bridge import config
 from a2a_bridge.assemble import Live, Places, bridging
 from a2a_bridge.cli.control import status_lines
 from a2a_bridge.cli.foreground import run, stop_on_signals
-from a2a_bridge.cli.visible import visible
 from a2a_bridge.control.rendezvous import directory
 from a2a_bridge.errors import BridgeError
 from a2a_bridge.hosts.omp import OmpHost
 from a2a_bridge.peer import Handler
+from a2a_bridge.visible import visible
 
 # omp is gone, or about to be: its calls have ended with it, and only their answers are to be sent.
 GRACE_SECONDS = 0.5

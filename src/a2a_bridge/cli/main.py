@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from a2a_bridge.cli import call, control, entries, omp, serve, trail
+from a2a_bridge.cli import approvals, call, console, control, entries, omp, owner, serve, trail
 from a2a_bridge.errors import BridgeError
 from a2a_bridge.wire.mcp import SERVER_VERSION
 
@@ -44,6 +44,16 @@ app.command(name="mcp-json")(entries.mcp_json)
 app.command()(call.tools)
 app.command()(call.call)
 app.command()(trail.audit)
+app.command()(console.console)
+app.command()(approvals.approvals)
+app.command()(approvals.approve)
+app.command()(approvals.deny)
+app.command()(owner.calls)
+app.command()(owner.cancel)
+app.add_typer(owner.sessions_app, name="sessions")
+app.add_typer(owner.grants_app, name="grants")
+app.command()(owner.pause)
+app.command()(owner.resume)
 app.add_typer(omp.app)
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TextIO, TypeVar
 
-from a2a_bridge.cli.visible import visible
+from a2a_bridge.visible import visible
 
 # Lines are written in batches, and a batch has an end: at thousands of calls a second the lines would cost
 # more than the calls, for nobody who could read them. The audit log has them all.

@@ -9,7 +9,7 @@ import typer
 
 from a2a_bridge import config
 from a2a_bridge.audit import trail
-from a2a_bridge.cli.visible import visible
+from a2a_bridge.visible import visible
 
 POLL_SECONDS = 0.2
 

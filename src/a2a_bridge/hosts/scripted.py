@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from a2a_bridge.errors import HostUnavailable, UnknownTool
-from a2a_bridge.tool import Call, Image, Result, Text, Tool, failure, text
+from a2a_bridge.tool import Access, Call, Image, Result, Text, Tier, Tool, failure, text
 
 _ANYTHING = {"type": "object"}
 _ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -17,6 +17,8 @@ class ScriptedHost:
 
     `seen` keeps the last thousand calls, `cancelled` counts the calls that were cancelled while they hung,
     and `started` is set at each hang. While `broken` or `unavailable` is set, the registry cannot be read.
+    `tiers` says what a tool does where that is not `exec`; an argument `command` is a shell line to it.
+    `halted` counts what `halt` was asked.
     """
 
     name = "scripted"
@@ -30,6 +32,8 @@ class ScriptedHost:
         self.release = asyncio.Event()
         self.broken = ""
         self.unavailable = ""
+        self.tiers: dict[str, Tier] = {}
+        self.halted = 0
 
     async def start(self) -> None:
         """Nothing to make ready."""
@@ -61,6 +65,16 @@ class ScriptedHost:
             case "hang":
                 return await self._hang()
         raise UnknownTool(name)
+
+    def access(self, name: str, arguments: object) -> Access | None:
+        command = arguments.get("command") if isinstance(arguments, dict) else None
+        return Access(self.tiers.get(name, "exec"), "/", command if isinstance(command, str) else None)
+
+    async def preview(self, name: str, arguments: object) -> str:
+        return f"what {name} would change"
+
+    async def halt(self) -> None:
+        self.halted += 1
 
     async def _hang(self) -> Result:
         self.started.set()

@@ -6,14 +6,15 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.tool import Result, Tool
+from a2a_bridge.tool import Access, Result, Tool
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
 Place = TypeVar("Place")
 
 
 class TypedTool(Generic[Arguments, Place]):
-    """A function of typed arguments and the place that it works in, as a tool.
+    """A function of typed arguments and the place that it works in, as a tool. `access` tells what a call would do,
+    `preview` shows what it would change.
 
     The argument type should forbid unknown fields, so that a misspelt argument is named and not ignored.
     """
@@ -24,18 +25,32 @@ class TypedTool(Generic[Arguments, Place]):
         description: str,
         arguments: type[Arguments],
         run: Callable[[Arguments, Place], Awaitable[Result]],
+        access: Callable[[Arguments, Place], Access] = lambda *_: Access(),
+        preview: Callable[[Arguments, Place], Awaitable[str]] | None = None,
     ) -> None:
         self.shown = Tool(name, description, schema(arguments))
         self._arguments = arguments
         self._run = run
+        self._access = access
+        self._preview = preview
 
     async def __call__(self, arguments: object, place: Place) -> Result:
         """Check the arguments and run. Raises ToolError that names the argument that is wrong."""
+        return await self._run(self._checked(arguments), place)
+
+    def access(self, arguments: object, place: Place) -> Access:
+        """What the call would do. Raises ToolError, as it would itself."""
+        return self._access(self._checked(arguments), place)
+
+    async def preview(self, arguments: object, place: Place) -> str:
+        """What the call would change; empty where there is nothing to show. Raises ToolError, as it would itself."""
+        return await self._preview(self._checked(arguments), place) if self._preview is not None else ""
+
+    def _checked(self, arguments: object) -> Arguments:
         try:
-            checked = msgspec.convert(arguments, self._arguments)
+            return msgspec.convert(arguments, self._arguments)
         except msgspec.ValidationError as error:
             raise ToolError(f"invalid arguments for {self.shown.name}: {error}; {self._taken()}") from None
-        return await self._run(checked, place)
 
     def _taken(self) -> str:
         """The arguments that there are, for who has none right."""

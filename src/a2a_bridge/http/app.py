@@ -9,6 +9,7 @@ from a2a_bridge.http.endpoint import MOST_BODY_BYTES, TOO_LARGE, Answer, Endpoin
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
 Send = Callable[[Event], Awaitable[None]]
+Task = asyncio.Task[Any]
 
 # A call that lasts longer than this is worth a task that watches for a caller who hangs up.
 WATCH_AFTER_SECONDS = 0.05
@@ -19,11 +20,18 @@ DROP_SECONDS = 2.0
 
 
 class App:
-    """ASGI 3, HTTP only. With `cancel_on_disconnect` a closed connection cancels the call that it carries."""
+    """ASGI 3, HTTP only. A closed connection cancels the call that it carries, if `ends` says so of its task.
+    `watch_after` is how many seconds a call has lasted when its connection is watched."""
 
-    def __init__(self, endpoint: Endpoint, cancel_on_disconnect: bool = True) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        ends: Callable[[Task], bool] = lambda _: True,
+        watch_after: float = WATCH_AFTER_SECONDS,
+    ) -> None:
         self._endpoint = endpoint
-        self._cancel_on_disconnect = cancel_on_disconnect
+        self._ends = ends
+        self._watch_after = watch_after
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         headers: Headers = dict(reversed(scope["headers"]))  # the first of a repeated header wins
@@ -36,7 +44,7 @@ class App:
             elif event["type"] == "http.disconnect":
                 return
             del event  # a call may wait for hours; the bytes that asked for it need not
-            answer = TOO_LARGE if body is None else self._endpoint.answer(headers, body)
+            answer = TOO_LARGE if body is None else self._endpoint.answer(headers, body, _address(scope))
             del body
             reply = answer if isinstance(answer, Reply) else await self._reply(answer, receive)
             if reply is None:
@@ -55,9 +63,7 @@ class App:
             reply: Reply = done.value
             return reply
         rest = _Begun(answer, waits_for)
-        if not self._cancel_on_disconnect:
-            return await rest
-        watch = _Watch(receive)
+        watch = _Watch(receive, self._ends, self._watch_after)
         try:
             return await rest
         except asyncio.CancelledError:
@@ -66,6 +72,12 @@ class App:
             return None
         finally:
             watch.end()
+
+
+def _address(scope: Event) -> str:
+    """The other end's IP address; empty where there is none to know."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 class _Begun:
@@ -93,12 +105,13 @@ class _Begun:
 class _Watch:
     """Cancels the task that made it when its connection closes."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, ends: Callable[[Task], bool], after: float) -> None:
         self.hung_up = False
         self._receive = receive
+        self._ends = ends
         self._owner = asyncio.current_task()
         self._task: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._begin)
+        self._timer = asyncio.get_running_loop().call_later(after, self._begin)
 
     def _begin(self) -> None:
         self._task = asyncio.create_task(self._wait())
@@ -106,7 +119,7 @@ class _Watch:
     async def _wait(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        if self._owner is not None:
+        if self._owner is not None and self._ends(self._owner):
             self.hung_up = True
             self._owner.cancel()
 

@@ -86,19 +86,19 @@ class Endpoint:
             return TOO_LARGE
         return None
 
-    def answer(self, headers: Headers, body: bytes) -> Reply | Answer:
-        """O3 to O8 for an admitted POST whose whole body is here."""
+    def answer(self, headers: Headers, body: bytes, address: str = "") -> Reply | Answer:
+        """O3 to O8 for an admitted POST whose whole body is here, from that IP address."""
         try:
-            return self._answer(headers, body)
+            return self._answer(headers, body, address)
         except Refusal as refusal:
             return _error(refusal.status, refusal.code, refusal.message)
         except Exception as error:  # O8: a bug of ours must not end the connection, nor show itself to the peer
             return self._failed(error)
 
-    def _answer(self, headers: Headers, body: bytes) -> Reply | Answer:
+    def _answer(self, headers: Headers, body: bytes, address: str) -> Reply | Answer:
         message = jsonrpc.parse(body)
         if message.method == "initialize":
-            return self._initialize(message)
+            return self._initialize(message, address)
         session_id = headers.get(b"mcp-session-id")
         if session_id is None:
             return _error(400, -32000, "missing mcp-session-id", message.id)
@@ -118,8 +118,8 @@ class Endpoint:
             return self._call(session, bytes(message.id), name, arguments)
         return _ok(jsonrpc.error(message.id, -32601, "method not found"))
 
-    def _initialize(self, message: jsonrpc.Message) -> Reply:
-        session = self._sessions.open(mcp.client_name(message.params))
+    def _initialize(self, message: jsonrpc.Message, address: str) -> Reply:
+        session = self._sessions.open(mcp.client_name(message.params), address)
         reply = _ok(jsonrpc.result(message.id, mcp.INITIALIZE_RESULT))
         return Reply(reply.status, (*reply.headers, (b"mcp-session-id", session.id.encode())), reply.body)
 
@@ -143,7 +143,7 @@ class Endpoint:
 
     async def _call(self, session: Session, message_id: bytes, name: str, arguments: object) -> Reply:
         try:
-            result = await self._bridge.call(session.id, session.client, name, arguments, message_id)
+            result = await self._bridge.call(session.id, session.client, name, arguments, message_id, session.address)
             return _ok(jsonrpc.result(message_id, mcp.encode_result(result)))
         except Exception as error:  # O8, as in `answer`
             return self._failed(error)

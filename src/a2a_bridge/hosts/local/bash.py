@@ -9,7 +9,7 @@ from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.processes.command import Command
 from a2a_bridge.hosts.local.processes.endings import ending
 from a2a_bridge.hosts.typed import TypedTool
-from a2a_bridge.tool import Result, Text, text
+from a2a_bridge.tool import Access, Result, Text, text
 
 
 class Bash(msgspec.Struct, forbid_unknown_fields=True):
@@ -74,6 +74,12 @@ def _told(status: int | None, timeout: float | None, command: Command) -> Result
     return Result((Text(f"{output}{gap}[{ending(status, timeout)}]"),), is_error=True)
 
 
+def _access(arguments: Bash, place: Place) -> Access:
+    directory = place.path(arguments.cwd or ".")
+    usual = directory == place.directory and not arguments.env
+    return Access("exec", str(directory), arguments.command, usual)
+
+
 BASH = TypedTool(
     "bash",
     "Run a command with bash in a fresh shell: directory and variables do not carry over to the next call, "
@@ -82,4 +88,5 @@ BASH = TypedTool(
     "What may outlast your client's patience belongs in the background.",
     Bash,
     _bash,
+    _access,
 )

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -38,6 +38,15 @@ class Edit(msgspec.Struct, forbid_unknown_fields=True):
     edits: Annotated[list[Replacement], msgspec.Meta(min_length=1, description="Made in order, all or none.")]
 
 
+class Plan(NamedTuple):
+    """What an edit would make of a file: its bytes and text as they were, and as they would be."""
+
+    data: bytes
+    encoding: Encoding
+    before: str
+    revision: Revision
+
+
 async def _edit(arguments: Edit, place: Place) -> Result:
     path = place.path(arguments.path)
     return text(await place.in_thread(lambda stopped: _edited(path, arguments.edits, stopped)))
@@ -49,9 +58,7 @@ def _edited(path: Path, edits: list[Replacement], stopped: Stopped) -> str:
         with alone(path) as there, _opened(path, there) as file:
             status = os.fstat(file.fileno())
             with _refusals(name):
-                data = _read(file, status)
-                encoding, before = decoded(data)
-                revision = revise(before, edits, encoding)
+                data, encoding, before, revision = _planned(file, status, edits)
                 content = encoded(revision.text, encoding)
 
             def check() -> None:
@@ -64,6 +71,29 @@ def _edited(path: Path, edits: list[Replacement], stopped: Stopped) -> str:
     except OSError as error:
         raise ToolError(f"{name}: {error.strerror or error}; nothing was written") from None
     return _answer(name, before, revision, encoding)
+
+
+def _planned(file: BinaryIO, status: os.stat_result, edits: list[Replacement]) -> Plan:
+    data = _read(file, status)
+    encoding, before = decoded(data)
+    return Plan(data, encoding, before, revise(before, edits, encoding))
+
+
+async def _preview(arguments: Edit, place: Place) -> str:
+    path = place.path(arguments.path)
+    return await place.in_thread(lambda _: _changes(path, arguments.edits))
+
+
+def _changes(path: Path, edits: list[Replacement]) -> str:
+    """The diff that the edit would answer now."""
+    name = shown(str(path))
+    try:
+        there = path.stat() if path.exists() else None
+        with _opened(path, there) as file, _refusals(name):
+            plan = _planned(file, os.fstat(file.fileno()), edits)
+    except OSError as error:
+        raise ToolError(f"{name}: {error.strerror or error}") from None
+    return _answer(name, plan.before, plan.revision, plan.encoding).partition("\n")[2]
 
 
 def _expect_wanted(name: str, stopped: Stopped) -> None:
@@ -157,4 +187,6 @@ EDIT = TypedTool(
     "Replace exact text in a file: all edits or none. Keeps encoding, line ends, mode, owner, links. Answers a diff.",
     Edit,
     _edit,
+    lambda _, place: place.access("write"),
+    _preview,
 )

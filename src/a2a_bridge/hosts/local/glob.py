@@ -103,4 +103,5 @@ GLOB = TypedTool(
     "Paths are relative to the host's directory, or absolute outside it.",
     Glob,
     _glob,
+    lambda _, place: place.access("read"),
 )

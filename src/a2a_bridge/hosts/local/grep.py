@@ -284,4 +284,5 @@ GREP = TypedTool(
     "Paths are relative to the host's directory, or absolute outside it.",
     Grep,
     _grep,
+    lambda _, place: place.access("read"),
 )

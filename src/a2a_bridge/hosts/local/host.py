@@ -15,7 +15,7 @@ from a2a_bridge.hosts.local.read import READ
 from a2a_bridge.hosts.local.search import ripgrep
 from a2a_bridge.hosts.local.write import WRITE
 from a2a_bridge.hosts.typed import TypedTool
-from a2a_bridge.tool import Call, Result, Tool
+from a2a_bridge.tool import Access, Call, Result, Tool
 
 TOOLS: tuple[TypedTool[Any, Place], ...] = (READ, WRITE, EDIT, BASH, JOB, GREP, GLOB)
 # They are ripgrep's work, and not there without it.
@@ -55,7 +55,19 @@ class LocalHost:
     async def call(self, name: str, arguments: object, call: Call) -> Result:
         if self._place.closed:
             raise HostUnavailable("it has ended")
+        return await self._tool(name)(arguments, self._place)
+
+    def access(self, name: str, arguments: object) -> Access:
+        return self._tool(name).access(arguments, self._place)
+
+    async def preview(self, name: str, arguments: object) -> str:
+        return await self._tool(name).preview(arguments, self._place)
+
+    async def halt(self) -> None:
+        await self._place.jobs.close()
+
+    def _tool(self, name: str) -> TypedTool[Any, Place]:
         tool = self._tools.get(name)
         if tool is None:
             raise UnknownTool(name)
-        return await tool(arguments, self._place)
+        return tool

@@ -107,4 +107,5 @@ JOB = TypedTool(
     "Jobs are shared by all callers and end with the bridge.",
     JobArguments,
     _job,
+    lambda arguments, place: place.access("exec" if arguments.action in ("kill", "input") else "read"),
 )

@@ -16,6 +16,7 @@ from a2a_bridge.hosts.local.files.names import meant
 from a2a_bridge.hosts.local.processes.guardian import Guardian
 from a2a_bridge.hosts.local.processes.jobs import Jobs
 from a2a_bridge.hosts.local.processes.kept import Kept
+from a2a_bridge.tool import Access, Tier
 
 # Reads that hang on a dead network disk hold a thread each; this many may, before other reads wait.
 MOST_THREADS = 64
@@ -68,6 +69,10 @@ class Place:
             return self.directory / (path.expanduser() if given.startswith("~") else path)
         except RuntimeError:
             raise ToolError(f"path {given!r}: there is no such user's home directory") from None
+
+    def access(self, tier: Tier) -> Access:
+        """What a call that does no more than this would do, here."""
+        return Access(tier, str(self.directory))
 
     async def is_directory(self, path: Path) -> bool:
         """Looked up off the loop: a dead network disk may never answer."""

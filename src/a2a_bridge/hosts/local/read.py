@@ -179,4 +179,5 @@ READ = TypedTool(
     "tell of more lines, CRLF and encodings. A directory gives its entries with sizes, PNG/JPEG/GIF/WebP the image.",
     Read,
     _read,
+    lambda _, place: place.access("read"),
 )

@@ -9,12 +9,17 @@ from typing import Annotated
 import msgspec
 
 from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local.editing.hunks import overall, unified
 from a2a_bridge.hosts.local.files.alone import alone
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, sniff
 from a2a_bridge.hosts.local.files.replace import replace
+from a2a_bridge.hosts.local.files.textfile import decoded
 from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
+
+# Larger files are not compared for a person, who would not read the difference either.
+_MOST_COMPARED_BYTES = 1024 * 1024
 
 
 class Write(msgspec.Struct, forbid_unknown_fields=True):
@@ -104,9 +109,35 @@ def _fitting(path: Path, file: FileIO, size: int, added: str) -> tuple[bytes, st
     return content, f"\n[{'; '.join(notes)}]" if notes else ""
 
 
+async def _preview(arguments: Write, place: Place) -> str:
+    path = place.path(arguments.path)
+    return await place.in_thread(lambda _: _changes(path, arguments))
+
+
+def _changes(path: Path, arguments: Write) -> str:
+    """What the write would change, told from the file as it is now."""
+    try:
+        size = path.stat().st_size
+        if arguments.append or size > _MOST_COMPARED_BYTES or len(arguments.content) > _MOST_COMPARED_BYTES:
+            what = "added to the end of" if arguments.append else "put in the place of"
+            return f"{what} {path}, which has {_count(size, 'byte')} now"
+        encoding, before = decoded(path.read_bytes())
+    except FileNotFoundError:
+        return f"{path} does not exist yet"
+    except OSError as error:
+        raise ToolError(f"{path}: {error.strerror or error}") from None
+    except ToolError as error:
+        return f"put in the place of {path}: {error}"
+    told = "" if encoding == UTF8 else f"[it is {encoding} now, and will be UTF-8]\n"
+    change = overall(before, arguments.content)
+    return told + (unified(before, arguments.content, [change], str(path), False) if change else "[no change]")
+
+
 WRITE = TypedTool(
     "write",
     "Write a text file whole, or append to it. Makes missing directories; keeps mode and owner; follows a symlink.",
     Write,
     _write,
+    lambda _, place: place.access("write"),
+    _preview,
 )

@@ -109,6 +109,15 @@ class OmpHost:
             self._count(-1)
         return Result(tuple(map(content_block, answer.content)), answer.is_error)
 
+    def access(self, name: str, arguments: object) -> None:
+        """omp asks its own human, by its own rules."""
+
+    async def preview(self, name: str, arguments: object) -> str:
+        return ""
+
+    async def halt(self) -> None:
+        """What omp's own jobs do is omp's."""
+
     def serving(self, url: str, port: int, token_prefix: str) -> None:
         """Tell omp, and so its human, where the bridge listens."""
         self._address = url

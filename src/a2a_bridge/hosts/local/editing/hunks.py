@@ -1,7 +1,8 @@
 """What was changed in a text, as a unified diff. It is made from where the changes are: the rest is not compared."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import NamedTuple
 
 CONTEXT = 3
@@ -31,6 +32,20 @@ class Lines(NamedTuple):
     new_number: int
     gone: list[str]
     come: list[str]
+
+
+def overall(old: str, new: str) -> Change | None:
+    """All that differs, as one change; None when nothing does."""
+    if old == new:
+        return None
+    start = _alike(old, new)
+    end = min(_alike(reversed(old), reversed(new)), min(len(old), len(new)) - start)
+    return Change(start, len(old) - end, start, len(new) - end)
+
+
+def _alike(one: Iterable[str], other: Iterable[str]) -> int:
+    """With how many equal characters they begin."""
+    return sum(1 for _ in takewhile(bool, map(str.__eq__, one, other)))
 
 
 def then(first: list[Change], second: list[Change]) -> list[Change]:

@@ -1,0 +1,341 @@
+"""The calls that wait for a person, what was asked earlier, and the answers (rule M7).
+
+A request waits until it is answered, or nobody waits for it any more: then it is *withdrawn*: nothing of it runs, and
+it stays for a while as asked earlier, because people are slower than clients. To approve it then leaves a grant for the
+next identical call. A retry that comes while the first call still waits joins its request: a person is asked once, what
+is approved runs once, and all who wait get its result.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import count
+from typing import Protocol
+
+import msgspec
+
+from a2a_bridge.approval.fingerprint import Fingerprint, fingerprint, written
+from a2a_bridge.approval.grants import Grant, Grants, Kind
+from a2a_bridge.approval.policy import Policy, Verdict
+from a2a_bridge.errors import ControlError, Denied, NoAnswer, ToolError
+from a2a_bridge.sentence import sentence
+from a2a_bridge.tool import Access, Call, Result
+
+MOST_EARLIER = 100
+MOST_EARLIER_BYTES = 16 * 1024 * 1024
+EARLIER_SECONDS = 3600.0
+MOST_ANSWERS = 1000
+# A caller that hung up before the answer is known to have gone only some turns of the event loop later: the socket is
+# read, the connection is lost, its watcher wakes, the call is cancelled. An approved call lets them pass first.
+HANG_UP_TURNS = 8
+
+GAVE_UP = "its caller cancelled or hung up"
+SESSION_ENDED = "its session ended"
+
+
+class Timer(Protocol):
+    """What `loop.call_later` gives."""
+
+    def cancel(self) -> None: ...
+
+
+Later = Callable[[float, Callable[[], None]], Timer]
+
+
+class Leave(msgspec.Struct, eq=False):
+    """Leave to run, and what gave it. `followers` are identical calls that get this one's result."""
+
+    reason: str
+    followers: "list[asyncio.Future[Leave | Result]]" = []
+
+    def share(self, result: Result) -> None:
+        """Give the result to those that wait for it too."""
+        for follower in self.followers:
+            if not follower.done():
+                follower.set_result(result)
+
+
+class Waiter(msgspec.Struct, eq=False):
+    """One call that waits on a request."""
+
+    call: Call
+    answer: "asyncio.Future[Leave | Result]"
+
+
+class Request(msgspec.Struct, eq=False):
+    """One question to the owner. `arguments` are all that will run, as JSON. `asked` and `ended` are in seconds of the
+    clock; `withdrawn` says why it is one of the earlier ones, `grant` what an approval then left."""
+
+    id: int
+    tool: str
+    arguments: bytes
+    access: Access
+    reason: str
+    fingerprint: Fingerprint
+    summary: str
+    call: Call
+    asked: float
+    waiters: list[Waiter]
+    times: int = 1
+    timer: Timer | None = None
+    ended: float = 0.0
+    withdrawn: str = ""
+    grant: Grant | None = None
+
+
+class Approvals:
+    """Judges calls by the policy and keeps the questions that it leaves to a person.
+
+    `timeout` is the most seconds that a call waits, None for no limit; `asked` is told of each new request.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        grants: Grants,
+        clock: Callable[[], float],
+        timeout: float | None = None,
+        grant_seconds: float = 600.0,
+        later: Later | None = None,
+    ) -> None:
+        self.policy = policy
+        self.grants = grants
+        self.asked: Callable[[Request], None] = lambda _: None
+        self._clock = clock
+        self._timeout = timeout
+        self._grant_seconds = grant_seconds
+        self._later = later
+        self._ids = count(1)
+        self._waiting: dict[int, Request] = {}
+        self._by_print: dict[Fingerprint, Request] = {}
+        self._earlier: OrderedDict[int, Request] = OrderedDict()
+        self._answered: OrderedDict[int, str] = OrderedDict()
+
+    # The caller's side.
+
+    def judge(self, call: Call, tool: str, arguments: object, access: Access) -> Leave | Request:
+        """Leave to run, or the request that the call is to `wait` for. Raises Denied, or ToolError."""
+        decision = self.policy.decide(tool, access)
+        if decision.verdict is Verdict.DENY:
+            raise Denied(f"{decision.reason}; nothing ran. Only the owner can change that; find another way")
+        if decision.verdict is Verdict.ALLOW:
+            return Leave(decision.reason)
+        mark = fingerprint(call, tool, arguments, access)
+        grant = self.grants.use(call, tool, mark)
+        if grant is not None:
+            self._forget_earlier(mark)
+            return Leave(grant.reason)
+        request = self._by_print.get(mark)
+        return request or self._open(call, tool, arguments, access, decision.reason, mark)
+
+    async def wait(self, request: Request, call: Call) -> Leave | Result:
+        """The owner's answer: leave to run, or the result of an identical call that ran for both.
+
+        Raises Denied, NoAnswer or ToolError. When the task is cancelled, the call has no part in the request any more,
+        even if it was approved in the same instant: then the approval is kept for the next identical call.
+        """
+        waiter = Waiter(call, asyncio.get_running_loop().create_future())
+        request.waiters.append(waiter)
+        try:
+            answer = await waiter.answer
+            if isinstance(answer, Leave):
+                for _ in range(HANG_UP_TURNS):
+                    await asyncio.sleep(0)
+            return answer
+        except asyncio.CancelledError:
+            self._give_up(request, waiter)
+            raise
+        finally:
+            if waiter in request.waiters:
+                request.waiters.remove(waiter)
+
+    def end_session(self, session: str) -> None:
+        """Withdraw what waits for the session, and end what was granted for it."""
+        self.grants.end_session(session)
+        words = f"withdrawn: {SESSION_ENDED}; nothing ran. Open a new session and call again"
+        self._withdraw_where(lambda call: call.session == session, SESSION_ENDED, words)
+
+    def withdraw_all(self, why: str, words: str) -> None:
+        """Let nothing wait any more. `words` are what the callers get."""
+        self._withdraw_where(lambda _: True, why, words)
+
+    def _withdraw_where(self, meant: Callable[[Call], bool], why: str, words: str) -> None:
+        for request in self.waiting():
+            leaving = [one for one in request.waiters if meant(one.call)]
+            request.waiters = [one for one in request.waiters if one not in leaving]
+            for waiter in leaving:
+                _fail(waiter, ToolError(words))
+            if leaving and not request.waiters:
+                self._withdraw(request, why)
+
+    # The owner's side.
+
+    def waiting(self) -> list[Request]:
+        """The oldest first."""
+        return list(self._waiting.values())
+
+    @property
+    def waits(self) -> int:
+        return len(self._waiting)
+
+    def earlier(self) -> list[Request]:
+        """Withdrawn requests, the newest first."""
+        limit = self._clock() - EARLIER_SECONDS
+        while self._earlier and next(iter(self._earlier.values())).ended < limit:
+            self._earlier.popitem(last=False)
+        return list(reversed(self._earlier.values()))
+
+    def find(self, request_id: int) -> Request:
+        """A request that waits or was asked earlier. Raises ControlError."""
+        self.earlier()
+        found = self._waiting.get(request_id) or self._earlier.get(request_id)
+        if found is None:
+            was = self._answered.get(request_id, "there is none, or no longer")
+            raise ControlError(f"request {request_id}: {was}; a2a-bridge approvals shows what waits")
+        return found
+
+    def approve(self, request_id: int, kind: Kind = Kind.ONCE) -> str:
+        """Let it run, or the next identical call if it was withdrawn. What happened, in words. Raises ControlError."""
+        request = self.find(request_id)
+        if request.withdrawn:
+            return self._approve_earlier(request, kind)
+        grant = self._grant(request, kind) if kind is not Kind.ONCE else None
+        runs = self._run(request, f"approved by the owner{f' ({grant.reason})' if grant else ''}")
+        if grant is None:
+            return f"request {request.id} approved: {runs}"
+        also = [one for one in self.waiting() if self._covered(one, grant)]
+        for other in also:
+            self._run(other, grant.reason)
+        more = f"; so does {len(also)} more that waited" if also else ""
+        return f"request {request.id} approved: {runs}{more}; {grant.reason} (a2a-bridge grants revoke {grant.id})"
+
+    def deny(self, request_id: int, reason: str = "") -> str:
+        """Refuse it. What happened, in words. Raises ControlError."""
+        request = self.find(request_id)
+        if request.withdrawn:
+            del self._earlier[request.id]
+            if request.grant is not None:
+                self.grants.revoke(request.grant.id)
+            self._answer(request, "denied")
+            return f"request {request.id} was withdrawn before; it is forgotten"
+        self._close(request)
+        self._answer(request, "denied")
+        why = f"{reason} (the owner's reason" if reason else "by the owner (who gave no reason"
+        for waiter in request.waiters:
+            _fail(waiter, Denied(f"{why}; nothing ran). Do not repeat the call as it is"))
+        return f"request {request.id} denied"
+
+    # Inside.
+
+    def _open(
+        self, call: Call, tool: str, arguments: object, access: Access, reason: str, mark: Fingerprint
+    ) -> Request:
+        now, number = self._clock(), next(self._ids)
+        shown, summary = written(arguments), sentence(tool, arguments)
+        request = Request(number, tool, shown, access, reason, mark, summary, call, now, [])
+        before = self._forget_earlier(mark)
+        if before is not None:
+            request.times = before.times + 1
+        self._waiting[number] = self._by_print[mark] = request
+        if self._timeout:
+            later = self._later or asyncio.get_running_loop().call_later
+            request.timer = later(self._timeout, lambda: self._expire(request))
+        self.asked(request)
+        return request
+
+    def _forget_earlier(self, mark: Fingerprint) -> Request | None:
+        for request in self._earlier.values():
+            if request.fingerprint == mark:
+                return self._earlier.pop(request.id)
+        return None
+
+    def _close(self, request: Request) -> None:
+        """It waits no longer, whatever comes of it."""
+        del self._waiting[request.id]
+        del self._by_print[request.fingerprint]
+        if request.timer is not None:
+            request.timer.cancel()
+            request.timer = None
+
+    def _answer(self, request: Request, words: str) -> None:
+        self._answered[request.id] = f"it has been {words}"
+        while len(self._answered) > MOST_ANSWERS:
+            self._answered.popitem(last=False)
+
+    def _run(self, request: Request, reason: str) -> str:
+        """Once, for the caller that asked last: an older one may have gone without a word."""
+        self._close(request)
+        self._answer(request, "approved")
+        waiters = [one for one in request.waiters if not one.answer.done()]
+        if not waiters:
+            self._grant_once(request)
+            return "its caller has just gone; the next identical call runs"
+        *others, last = waiters
+        last.answer.set_result(Leave(reason, [one.answer for one in others]))
+        return "it runs"
+
+    def _give_up(self, request: Request, waiter: Waiter) -> None:
+        """The call is cancelled: it has to run for another that waits, or for none."""
+        answer = waiter.answer
+        if request.id in self._waiting:
+            request.waiters.remove(waiter)
+            if not request.waiters:
+                self._withdraw(request, GAVE_UP)
+        elif answer.done() and not answer.cancelled() and answer.exception() is None:
+            leave = answer.result()
+            if isinstance(leave, Leave):
+                self._pass_on(request, leave)
+
+    def _pass_on(self, request: Request, leave: Leave) -> None:
+        waiting = [one for one in leave.followers if not one.done()]
+        if waiting:
+            *others, last = waiting
+            last.set_result(Leave(leave.reason, others))
+        else:
+            self._grant_once(request)
+
+    def _grant_once(self, request: Request) -> None:
+        self._withdraw_closed(request, GAVE_UP)
+        request.grant = self._grant(request, Kind.ONCE)
+
+    def _expire(self, request: Request) -> None:
+        waiters = list(request.waiters)
+        self._withdraw(request, f"nobody answered within {self._timeout:g} s")
+        for waiter in waiters:
+            _fail(waiter, NoAnswer(self._timeout or 0, self._grant_seconds))
+
+    def _withdraw(self, request: Request, why: str) -> None:
+        self._close(request)
+        self._withdraw_closed(request, why)
+
+    def _withdraw_closed(self, request: Request, why: str) -> None:
+        request.withdrawn, request.ended = why, self._clock()
+        self._earlier[request.id] = request
+        kept = sum(len(one.arguments) for one in self._earlier.values())
+        while len(self._earlier) > MOST_EARLIER or kept > MOST_EARLIER_BYTES:
+            _, gone = self._earlier.popitem(last=False)
+            kept -= len(gone.arguments)
+
+    def _approve_earlier(self, request: Request, kind: Kind) -> str:
+        if request.grant is not None and request.grant in self.grants.all():
+            raise ControlError(
+                f"request {request.id}: it has been approved; grant {request.grant.id} waits for a retry"
+            )
+        request.grant = self._grant(request, kind)
+        what = f"the next identical call within {self._grant_seconds:g} s" if kind is Kind.ONCE else kind
+        return (
+            f"request {request.id} was withdrawn before ({request.withdrawn}), so nothing runs now; "
+            f"unasked runs {what} (grant {request.grant.id})"
+        )
+
+    def _grant(self, request: Request, kind: Kind) -> Grant:
+        call = request.waiters[-1].call if request.waiters else request.call
+        return self.grants.add(kind, call, request.tool, request.summary, request.fingerprint)
+
+    def _covered(self, request: Request, grant: Grant) -> bool:
+        return any(grant.covers(one.call, request.tool, request.fingerprint) for one in request.waiters)
+
+
+def _fail(waiter: Waiter, error: ToolError) -> None:
+    if not waiter.answer.done():
+        waiter.answer.set_exception(error)

@@ -1,0 +1,284 @@
+"""One question to the owner, in full, and its answers. What is answered is what is on the screen, and nothing else."""
+
+from typing import Literal
+
+import msgspec
+from textual.widgets import Input
+
+from a2a_bridge.console import words
+from a2a_bridge.console.desk import Desk
+from a2a_bridge.console.document import request_parts
+from a2a_bridge.console.guard import Guard
+from a2a_bridge.console.line import BOLD, CHOSEN, DIM, TROUBLE, URGENT, Line
+from a2a_bridge.console.link import in_thread
+from a2a_bridge.console.pages import scroll_keys
+from a2a_bridge.console.passage import Kind, Part, Passage
+from a2a_bridge.console.room import Room
+from a2a_bridge.control.messages import (
+    APPROVAL,
+    APPROVE,
+    DENY,
+    Approval,
+    Asked,
+    AskedWhole,
+    Denial,
+    Number,
+    session_start,
+)
+from a2a_bridge.errors import ControlError
+from a2a_bridge.visible import exact
+
+TOO_SOON = "nothing was answered: this has just come onto the screen; read it, and press the key again"
+
+
+class Prompt(Room):
+    """`_whole` is what is on the screen, None until it is there. `_gone` are the bridge's words once there is nothing
+    left to answer."""
+
+    def __init__(self, desk: Desk, number: int) -> None:
+        super().__init__(desk)
+        self._number = number
+        self._whole: AskedWhole | None = None
+        self._gone = ""
+        self._loading = False
+        self._answering = False
+        self._guard = Guard(desk.clock)
+        self._passage = Passage([])
+        self._show(number)
+
+    def on_mount(self) -> None:
+        self._load()
+
+    # What is on the screen.
+
+    def _show(self, number: int) -> None:
+        self._number, self._whole, self._gone = number, None, ""
+        self._read(Passage([Part(Kind.NOTE, "asking the bridge …")]))
+
+    def _read(self, passage: Passage) -> None:
+        passage.offset = self._passage.offset if self._whole is not None else 0
+        self._passage = passage
+        self.keys = {
+            **scroll_keys(passage),
+            "d": self._deny,
+            "r": self._deny_with_a_reason,
+            "a": lambda: self._approve("once"),
+            "s": lambda: self._approve("call"),
+            "t": self._approve_tool,
+            "n": self._next,
+            "escape": self.back,
+        }
+
+    def _load(self) -> None:
+        if not self._loading:
+            self._loading = True
+            self.desk.do(self._fetch(self._number))
+
+    async def _fetch(self, number: int) -> None:
+        try:
+            whole = await self.desk.ask(APPROVAL, AskedWhole, Number(number))
+            width = max(10, self.size.width - 2)
+            passage = await in_thread(lambda: _passage(whole, width))
+        except ControlError as error:
+            if number == self._number and not self.desk.ended:
+                self._lost(str(error))
+        else:
+            if number == self._number:
+                self._put(whole, passage)
+        finally:
+            self._loading = False
+        if number != self._number:
+            self._load()
+        self.draw()
+
+    def _put(self, whole: AskedWhole, passage: Passage) -> None:
+        before = self._whole
+        if before is None or not _same(before, whole):
+            self._changed()
+        if before is None or (before.arguments, before.preview) != (whole.arguments, whole.preview):
+            self._read(passage)
+        self._whole, self._gone = whole, ""
+
+    def _lost(self, why: str) -> None:
+        self._changed()
+        self._gone = why
+
+    def _changed(self) -> None:
+        """Keys that are on their way were meant for what was there before."""
+        self._guard.close()
+        self.question = None
+
+    def follow(self) -> None:
+        """The same request as the last look at the bridge told it: withdrawn, asked again, or not there any more."""
+        if self.desk.overview is None or self.desk.trouble or self._gone or self._whole is None:
+            return
+        told = next((one for one in self.desk.overview.approvals if one.id == self._number), None)
+        if told is None:
+            self._load()
+        elif not _same_question(told, self._whole.asked):
+            self._whole = msgspec.structs.replace(self._whole, asked=told)
+            self._changed()
+            self._load()
+        else:
+            self._whole = msgspec.structs.replace(self._whole, asked=told)
+
+    # Drawing.
+
+    def page(self, width: int, height: int) -> list[Line]:
+        room = width - 2
+        top = self._top(room)
+        bottom = self._bottom(room)
+        body_height = max(1, height - len(top) - len(bottom) - 2)
+        self._passage.fit(room)
+        body = [Line(f" {line.text}", line.style) for line in self._passage.lines(body_height)]
+        length = f"arguments: {self._whole.asked.length:,} characters as JSON" if self._whole else "arguments"
+        return [
+            *top,
+            Line(words.rule(length, width), DIM),
+            *body,
+            Line(words.rule(self._passage.place, width), DIM),
+            *bottom,
+        ]
+
+    def _top(self, room: int) -> list[Line]:
+        if self._whole is None:
+            return [Line(f" {words.cut(f'APPROVAL, request {self._number}', room)}", BOLD)]
+        asked = self._whole.asked
+        waiting = [one.id for one in self.desk.waiting()]
+        place = f"{waiting.index(asked.id) + 1} of {len(waiting)}" if asked.id in waiting else f"request {asked.id}"
+        if self._gone or asked.withdrawn:
+            since = "asked" if asked.withdrawn else "was asked"
+            head = f"APPROVAL {place}: {'GONE' if self._gone else 'WITHDRAWN'}"
+        else:
+            since, head = "waiting", f"APPROVAL {place}"
+        who = f"asked by {asked.client or 'a client without a name'}"
+        facts = f"{asked.tool}   {asked.tier}   {who}   session {session_start(asked.session)}…   {asked.address}"
+        return [
+            Line(f" {words.apart(head, f'{since} {words.age(asked.seconds)}', room)}", URGENT),
+            Line(f" {words.cut(facts, room)}", BOLD),
+            Line(f" {words.cut(f'in {asked.directory}' if asked.directory else '', room)}"),
+        ]
+
+    def _bottom(self, room: int) -> list[Line]:
+        if self._whole is None:
+            return [Line(f" {words.cut(exact(self._gone), room)}", TROUBLE)] if self._gone else []
+        asked = self._whole.asked
+        times = f"   asked {asked.times} times" if asked.times > 1 else ""
+        callers = f"   {asked.callers} callers wait" if asked.callers > 1 else ""
+        lines = [Line(f" {words.cut(f'why asked: {asked.reason}{times}{callers}', room)}")]
+        return lines + [Line(f" {words.cut(text, room)}", TROUBLE) for text in self._state(asked)]
+
+    def _state(self, asked: Asked) -> list[str]:
+        """What has become of the question, and what an answer now means."""
+        if self._gone:
+            return [self._gone]
+        if not asked.withdrawn:
+            return []
+        if asked.granted:
+            return ["asked earlier; granted: the next identical call runs unasked; d takes that back"]
+        return [
+            f"asked earlier; withdrawn: {asked.withdrawn}",
+            "nothing runs if you approve it now: the next identical call does, unasked",
+        ]
+
+    def key_lines(self, width: int) -> list[str]:
+        if self.typing:
+            return ["Enter deny with this reason, which the caller gets   Escape do not answer"]
+        if self._gone:
+            return ["nothing is left to answer here   n next question   Escape back"]
+        return [
+            "▸[d] deny   [r] deny with a reason   [a] approve once",
+            " [s] approve this very call for the session   [t] everything of this tool …",
+            " n next question   ↑↓ PageUp PageDown Home End scroll   Escape do not answer",
+        ]
+
+    # Answers.
+
+    def _ready(self) -> bool:
+        """Whether a key may answer now; if not, the person is told why."""
+        if self._gone:
+            self.desk.say(f"nothing is left to answer: {self._gone}")
+        elif self._whole is None or not self._guard.open:
+            self.desk.say(TOO_SOON)
+        elif self._answering:
+            self.desk.say("an answer is already on its way")
+        else:
+            return True
+        return False
+
+    def _send(self, method: str, params: Approval | Denial) -> None:
+        self._answering = True
+
+        async def send() -> None:
+            try:
+                taken = await self.desk.order(method, params)
+            finally:
+                self._answering = False
+            if taken is not None:
+                self.back()
+            else:  # it may have been answered elsewhere, or the words may only have been lost
+                self._load()
+
+        self.desk.do(send())
+
+    def _approve(self, scope: Literal["once", "call", "tool"]) -> None:
+        if self._ready():
+            self._send(APPROVE, Approval(self._number, scope))
+
+    def _approve_tool(self) -> None:
+        if not self._ready() or self._whole is None:
+            return
+        asked = self._whole.asked
+        session = f"session {session_start(asked.session)}…"
+        text = f"really approve everything of {words.cut(asked.tool, 60)}, unread, until {session} ends?"
+        self.confirm(text, lambda: self._approve("tool"))
+        self._guard.close()  # the y has to be an answer to this, not the next letter of a word
+
+    def _deny(self) -> None:
+        if self._ready():
+            self._send(DENY, Denial(self._number))
+
+    def _deny_with_a_reason(self) -> None:
+        if self._ready():
+            self.start_typing("the reason, which the caller gets")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        reason = event.value.strip()
+        if not reason:
+            self.desk.say("no reason, no answer: Escape, and d denies without one")
+        elif self._gone:
+            self.stop_typing()
+            self._ready()
+        elif not self._answering:
+            self.stop_typing()
+            self._send(DENY, Denial(self._number, reason))
+
+    def _next(self) -> None:
+        """The next that waits, in their order, after the last the first again."""
+        if self._answering:
+            return
+        waiting = [one.id for one in self.desk.waiting()]
+        others = [one for one in waiting if one != self._number]
+        if not others:
+            self.desk.say("no other question waits")
+            return
+        later = [one for one in others if one > self._number]
+        self._show(min(later or others))
+        self._guard.close()
+        self._load()
+
+
+def _passage(whole: AskedWhole, width: int) -> Passage:
+    passage = Passage(request_parts(whole))
+    passage.fit(width)
+    return passage
+
+
+def _same(one: AskedWhole, other: AskedWhole) -> bool:
+    same = (one.arguments, one.preview) == (other.arguments, other.preview)
+    return same and _same_question(one.asked, other.asked)
+
+
+def _same_question(one: Asked, other: Asked) -> bool:
+    """All but its age."""
+    return msgspec.structs.replace(one, seconds=0.0) == msgspec.structs.replace(other, seconds=0.0)
