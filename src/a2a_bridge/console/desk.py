@@ -11,8 +11,10 @@ from a2a_bridge.errors import ControlError
 
 Answer = TypeVar("Answer")
 
-# What was said is read in this time; then the line is the bridge's notices again.
+# What was said is read in this time; then the line is the bridge's notices again. Keys that are pressed sooner than in
+# a moment are no sign that it has been read.
 SAID_SECONDS = 20.0
+MOMENT_SECONDS = 1.0
 
 
 class Desk:
@@ -28,7 +30,7 @@ class Desk:
         self.overview: Overview | None = None
         self.trouble = ""
         self.ended = False
-        self.do: Callable[[Coroutine[Any, Any, None]], object] = lambda work: work.close()
+        self.do: Callable[[Coroutine[Any, Any, None]], None] = lambda work: work.close()
         self.changed: Callable[[], None] = lambda: None
         self._said = ""
         self._said_at = 0.0
@@ -37,6 +39,11 @@ class Desk:
         """To the person, on the line above the keys of whatever screen is shown."""
         self._said, self._said_at = words, self.clock()
         self.changed()
+
+    def heard(self) -> None:
+        """The person goes on."""
+        if self.clock() - self._said_at >= MOMENT_SECONDS:
+            self._said = ""
 
     @property
     def said(self) -> str:

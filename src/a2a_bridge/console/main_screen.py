@@ -74,11 +74,11 @@ class Main(Room):
             return ["Enter keep the filter   Escape show all"]
         paused = self.desk.overview is not None and self.desk.overview.status.paused
         pieces = [
-            (9, "↑↓ select"),
+            (4, "↑↓ select"),
             (10, "⏎ answer" if isinstance(self.board.chosen, Asked) else "⏎ details"),
             (8, "x cancel"),
             (8, "p resume" if paused else "p pause"),
-            (7, "c copy client entry" if width > 100 else "c copy entry"),
+            (7, "c copy client entry" if width > 100 else "c copy"),
             (6, "t token"),
             (2, "g grants"),
             (2, "S sessions"),

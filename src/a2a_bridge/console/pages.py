@@ -14,26 +14,31 @@ from a2a_bridge.errors import ControlError
 from a2a_bridge.visible import exact
 
 KEYS = """\
-↑↓ j k PageUp PageDown Home End   select a row, or scroll a page; Home follows what is new
+↑↓ j k PageUp PageDown Home End   select a row, or scroll
+Home    let the list go again, and follow what is new
 Enter   a question to answer, or a call in full
-/   show only calls with these words; Escape shows all
-x   cancel the selected call
-p   pause: cancel what runs, refuse what comes; again: resume
-c   copy the client entry, with the token, to the terminal's clipboard
-t   show the token
-R   replace the token
-g   grants: what runs unasked      S   sessions
-n   notices of the bridge          b   the bell on or off
-q or Ctrl-C   leave
+/       show only calls with these words; Escape shows all
+x       cancel the selected call
+p       pause: cancel what runs and refuse what comes; again: resume
+c       copy the client entry, with the token, to the terminal's clipboard
+t       show the token              R   replace the token
+g       grants: what runs unasked   S   sessions
+n       notices of the bridge       b   the bell on or off
+q       leave; so does Ctrl-C
 
 On a question
-d deny   r deny with a reason   a approve once   s approve this very call for the session
-t approve everything of this tool for the session   n the next question   Escape back
+d   deny                            r   deny with a reason
+a   approve once                    s   this very call, for the session
+t   all of this tool, for the session; asks once more
+n   the next question               Escape   back, without an answer
 
 Marks
-● waits for your answer   ○ asked earlier, nobody waits any more, or granted to the next identical call
-… runs   ✓ done   ✗ failed   ⊘ its caller hung up, or withdrew it   ? ended, and not remembered how
-│ a line of quoted text   ┆ the same line going on   \\u{1b} a character that cannot be seen
+●   waits for your answer           ○   asked earlier; nobody waits now
+…   runs                            ✓   done
+✗   failed                          ⊘   its caller hung up or withdrew it
+?   ended; how is not remembered
+│   a line of quoted text           ┆   the same line, going on
+\\u{1b}   a character that cannot be seen, by its number
 """
 
 
@@ -79,7 +84,7 @@ class CallPage(Page):
 
     def __init__(self, desk: Desk, call_id: str) -> None:
         super().__init__(desk, f"CALL {call_number(call_id)}", [Part(Kind.NOTE, "asking the bridge …")])
-        self._id = call_id
+        self._call_id = call_id
         self._live = False
 
     def on_mount(self) -> None:
@@ -87,13 +92,13 @@ class CallPage(Page):
 
     def follow(self) -> None:
         overview = self.desk.overview
-        if self._live and overview is not None and all(one.id != self._id for one in overview.live):
+        if self._live and overview is not None and all(one.id != self._call_id for one in overview.live):
             self._live = False
             self.desk.do(self._load())
 
     async def _load(self) -> None:
         try:
-            whole = await self.desk.ask(CALL, CallWhole, Id(self._id))
+            whole = await self.desk.ask(CALL, CallWhole, Id(self._call_id))
         except ControlError as error:
             self.read(Passage([Part(Kind.NOTE, exact(str(error)))]))
         else:

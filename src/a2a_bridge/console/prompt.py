@@ -9,7 +9,7 @@ from a2a_bridge.console import words
 from a2a_bridge.console.desk import Desk
 from a2a_bridge.console.document import request_parts
 from a2a_bridge.console.guard import Guard
-from a2a_bridge.console.line import BOLD, CHOSEN, DIM, TROUBLE, URGENT, Line
+from a2a_bridge.console.line import BOLD, DIM, TROUBLE, URGENT, Line
 from a2a_bridge.console.link import in_thread
 from a2a_bridge.console.pages import scroll_keys
 from a2a_bridge.console.passage import Kind, Part, Passage
@@ -80,8 +80,8 @@ class Prompt(Room):
             width = max(10, self.size.width - 2)
             passage = await in_thread(lambda: _passage(whole, width))
         except ControlError as error:
-            if number == self._number and not self.desk.ended:
-                self._lost(str(error))
+            if number == self._number:
+                self._refused(str(error))
         else:
             if number == self._number:
                 self._put(whole, passage)
@@ -99,9 +99,17 @@ class Prompt(Room):
             self._read(passage)
         self._whole, self._gone = whole, ""
 
-    def _lost(self, why: str) -> None:
-        self._changed()
-        self._gone = why
+    def _refused(self, why: str) -> None:
+        """A request that the bridge still lists is not gone: it was only not told."""
+        if self.desk.trouble or self._told() is not None:
+            self.desk.say(why)
+        else:
+            self._changed()
+            self._gone = why
+
+    def _told(self) -> Asked | None:
+        approvals = self.desk.overview.approvals if self.desk.overview is not None else ()
+        return next((one for one in approvals if one.id == self._number), None)
 
     def _changed(self) -> None:
         """Keys that are on their way were meant for what was there before."""
@@ -110,17 +118,17 @@ class Prompt(Room):
 
     def follow(self) -> None:
         """The same request as the last look at the bridge told it: withdrawn, asked again, or not there any more."""
-        if self.desk.overview is None or self.desk.trouble or self._gone or self._whole is None:
+        if self.desk.overview is None or self.desk.trouble or self._gone:
             return
-        told = next((one for one in self.desk.overview.approvals if one.id == self._number), None)
-        if told is None:
+        told = self._told()
+        if self._whole is None or told is None:
             self._load()
-        elif not _same_question(told, self._whole.asked):
-            self._whole = msgspec.structs.replace(self._whole, asked=told)
+            return
+        changed = not _same_question(told, self._whole.asked)
+        self._whole = msgspec.structs.replace(self._whole, asked=told)
+        if changed:
             self._changed()
             self._load()
-        else:
-            self._whole = msgspec.structs.replace(self._whole, asked=told)
 
     # Drawing.
 
@@ -188,7 +196,7 @@ class Prompt(Room):
             return ["nothing is left to answer here   n next question   Escape back"]
         return [
             "▸[d] deny   [r] deny with a reason   [a] approve once",
-            " [s] approve this very call for the session   [t] everything of this tool …",
+            " [s] this very call for the session   [t] all of this tool for the session",
             " n next question   ↑↓ PageUp PageDown Home End scroll   Escape do not answer",
         ]
 

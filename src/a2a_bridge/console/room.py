@@ -28,6 +28,7 @@ class Question(NamedTuple):
     """Asked at the foot of a screen; only its answers and Escape are keys then."""
 
     text: str
+    keys: str
     answers: Mapping[str, Act]
 
 
@@ -74,7 +75,7 @@ class Room(Screen[None]):
 
     def _foot(self, width: int) -> list[Line]:
         if self.question is not None:
-            return [*_wrapped(f"? {self.question.text}", width, URGENT), Line("   Escape: leave it", BOLD)]
+            return [*_wrapped(f"? {self.question.text}", width, URGENT), Line(f"   {self.question.keys}   Escape not now", BOLD)]
         said = _wrapped(self.desk.said, width, BOLD) if self.desk.said else []
         keys = [Line(f" {words.cut(text, width - 2)}") for text in self.key_lines(width - 2)]
         return [*said, Line(words.rule("", width), DIM), *keys]
@@ -101,6 +102,7 @@ class Room(Screen[None]):
 
     def pressed(self, key: str) -> None:
         """One key that was not typed into an input."""
+        self.desk.heard()
         if self.question is not None:
             self._answered(self.question, key)
         elif key in self.keys:
@@ -110,8 +112,8 @@ class Room(Screen[None]):
                 self.keys[key]()
                 self.draw()
 
-    def ask(self, text: str, answers: Mapping[str, Act]) -> None:
-        self.question = Question(text, answers)
+    def ask(self, text: str, keys: str, answers: Mapping[str, Act]) -> None:
+        self.question = Question(text, keys, answers)
         self.draw()
 
     def _answered(self, question: Question, key: str) -> None:
@@ -124,7 +126,7 @@ class Room(Screen[None]):
 
     def confirm(self, text: str, yes: Act) -> None:
         """Do it after a yes."""
-        self.ask(f"{text}   y yes   n no", {"y": yes, "n": lambda: None})
+        self.ask(text, "y yes   n no", {"y": yes, "n": lambda: None})
 
     # Input.
 
@@ -159,7 +161,8 @@ class Room(Screen[None]):
             return
         self.stop_typing()
         self.ask(
-            "stop the bridge too?   y stop it   n leave it running",
+            "leave: and stop the bridge too?",
+            "y stop it   n let it run on",
             {"y": lambda: self.app.exit(True), "n": lambda: self.app.exit(False)},
         )
 

@@ -1,0 +1,1 @@
+"""The console against a fake bridge on a real control socket."""

@@ -1,0 +1,103 @@
+"""A person before the console: keys pressed, the screen read, a clock that they hold in their hand."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from textual.pilot import Pilot
+
+from a2a_bridge.console.app import Console
+from a2a_bridge.console.guard import GUARD_SECONDS
+from tests.console.fake import FakeBridge
+
+# Long, because it only ever passes when something is broken.
+DEADLINE = 15.0
+
+
+class Clock:
+    """Goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class Watched(Console):
+    """The console, with what it sends to the terminal beside the screen written down."""
+
+    def __init__(self, bridge: FakeBridge, owns: bool, clock: Clock) -> None:
+        super().__init__(bridge.path, owns, clock, lambda: 1_700_000_500.0)
+        self.bells = 0
+        self.sent: list[str] = []
+
+    def bell(self) -> None:
+        self.bells += 1
+
+    def to_terminal(self, sequence: str) -> None:
+        self.sent.append(sequence)
+
+
+class Person:
+    def __init__(self, app: Watched, pilot: Pilot[bool], clock: Clock) -> None:
+        self.app = app
+        self.clock = clock
+        self._pilot = pilot
+
+    async def press(self, *keys: str) -> None:
+        await self._pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        await self._pilot.press(*("space" if one == " " else one for one in text))
+
+    async def resize(self, width: int, height: int) -> None:
+        await self._pilot.resize_terminal(width, height)
+
+    def lines(self) -> list[str]:
+        """What is on the screen, as it was drawn."""
+        return [strip.text for strip in self.app.screen._compositor.render_strips()]
+
+    def line(self, part: str) -> str:
+        """The one line that has this."""
+        (found,) = [line for line in self.lines() if part in line]
+        return found
+
+    async def sees(self, *parts: str, lacks: Sequence[str] = ()) -> str:
+        """Wait for a screen with all of these and none of those; the screen."""
+        until = time.monotonic() + DEADLINE
+        while True:
+            await self._pilot.pause()
+            screen = "\n".join(self.lines())
+            if all(part in screen for part in parts) and not any(part in screen for part in lacks):
+                return screen
+            assert time.monotonic() < until, f"missing {parts} (or there: {lacks}) in:\n{screen}"
+            await asyncio.sleep(0.01)
+
+    async def looks(self, bridge: FakeBridge, times: int = 2) -> None:
+        """Until the console has looked at the bridge anew, and has taken it in."""
+        wanted, until = bridge.looks + times, time.monotonic() + DEADLINE
+        while bridge.looks < wanted:
+            assert time.monotonic() < until, "the console does not look at the bridge"
+            await asyncio.sleep(0.01)
+        await self._pilot.pause()
+
+    async def opens(self, *parts: str) -> str:
+        """The selected question; and its guard's time is let pass."""
+        await self.press("enter")
+        screen = await self.sees("APPROVAL", "characters as JSON", *parts)
+        self.clock.seconds += GUARD_SECONDS
+        return screen
+
+
+@asynccontextmanager
+async def at_console(
+    bridge: FakeBridge, owns: bool = False, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[Person]:
+    clock = Clock()
+    app = Watched(bridge, owns, clock)
+    async with app.run_test(size=size) as pilot:
+        person = Person(app, pilot, clock)
+        await person.sees("sessions")
+        yield person
