@@ -28,6 +28,7 @@ bench: $(READY) $(PEERS) $(BENCH_PEERS)
 	$(BIN)/python -m bench.wire
 	$(BIN)/python -m bench.start
 	$(BIN)/python -m bench.hanging
+	$(BIN)/python -m bench.console
 	$(BIN)/python -m bench.omp
 	$(BIN)/python -m bench.tools
 

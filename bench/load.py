@@ -35,6 +35,7 @@ class Target(NamedTuple):
     pid: int
     token: str = ""
     session: str = ""
+    home: str = ""
 
 
 class Run(NamedTuple):
@@ -56,7 +57,7 @@ def server(kind: str, answer: str = "") -> Iterator[Target]:
                 yield Target(url, process.pid)
             else:
                 token = json.loads((Path(home) / "bridge.json").read_text())["token"]
-                yield with_session(Target(url, process.pid, token))
+                yield with_session(Target(url, process.pid, token, home=home))
         finally:
             process.terminate()
             process.wait()

@@ -12,6 +12,7 @@ import pytest
 from typer.models import CommandInfo
 
 import a2a_bridge
+from a2a_bridge.approval.policy import MODES
 from a2a_bridge.cli import omp
 from a2a_bridge.cli.main import app
 from a2a_bridge.config import SETTINGS
@@ -27,7 +28,9 @@ def name_of(command: CommandInfo) -> str:
 EXTENSION = ROOT / "src" / "a2a_bridge" / "hosts" / "omp" / "extension.ts"
 READMES = ("README.md", "README.zh-CN.md")
 OMP_COMMANDS = {name_of(command) for command in omp.app.registered_commands if not command.hidden}
-COMMANDS = {name_of(command) for command in app.registered_commands}
+# Commands that have commands of their own: `sessions end`, `grants revoke`. `omp` does nothing by itself.
+GROUPS = {str(group.name): group.typer_instance for group in app.registered_groups if group.name}
+COMMANDS = {name_of(command) for command in app.registered_commands} | set(GROUPS)
 
 
 def test_public_names() -> None:
@@ -57,24 +60,39 @@ def test_every_setting_is_documented() -> None:
         assert f"`{setting.name}`" in text
 
 
+def test_the_table_of_modes_in_the_docs_is_the_table_that_decides() -> None:
+    rows = [
+        f"| `{mode}` | " + " | ".join(row[tier] for tier in ("read", "write", "exec")) + " |"
+        for mode, row in MODES.items()
+    ]
+    text = (ROOT / "docs" / "approvals.md").read_text()
+    assert re.findall(r"^ +(\| `(?:always-ask|write|yolo)` .*)$", text, re.MULTILINE) == rows
+
+
 @pytest.mark.parametrize("name", READMES)
 def test_every_command_and_tool_is_documented_and_the_reverse(name: str) -> None:
     text = (ROOT / name).read_text()
     mentioned = set(re.findall(r"a2a-bridge ([a-z][a-z-]+)", text))
-    assert mentioned == COMMANDS | {"omp"}
+    assert mentioned <= COMMANDS | {"omp"}
+    assert set(re.findall(r"`([a-z][a-z-]+)(?: [A-Z\[][^`]*)?`", text)) >= COMMANDS
+    for group, commands in GROUPS.items():
+        for command in commands.registered_commands if commands else ():
+            assert f"`{group} {name_of(command)}" in text
     assert set(re.findall(r"`(?:a2a-bridge )?omp ([a-z]+)`", text)) >= OMP_COMMANDS
     for tool in TOOLS:
         assert f"`{tool.shown.name}`" in text
 
 
 @pytest.mark.parametrize(
-    "name", [*READMES, "docs/protocol.md", "docs/configuration.md", "docs/security.md", "docs/omp.md", "docs/tools.md"]
+    "name",
+    [*READMES, *(f"docs/{name}.md" for name in ("protocol", "configuration", "security", "omp", "tools", "approvals"))],
 )
 def test_every_option_in_the_docs_exists(name: str) -> None:
     help_texts = "".join(
         subprocess.check_output([sys.executable, "-m", "a2a_bridge", *words, "--help"], text=True)
         for words in [[command] for command in sorted(COMMANDS)]
         + [["omp", command] for command in sorted(OMP_COMMANDS)]
+        + [["sessions", "end"], ["grants", "revoke"]]
     )
     for line in (ROOT / name).read_text().splitlines():
         if "a2a-bridge " in line:

@@ -78,7 +78,7 @@ def test_serve_says_where_and_logs_a_line_a_call(tmp_path: Path) -> None:
         out = one.process.stdout.read()
     good, bad = out.splitlines()
     assert "read" in good
-    assert '{"path":"f"}' in good
+    assert "  read  f  a2a-bridge " in good
     assert good.endswith("✓")
     assert bad.endswith("✗")
     assert TOKEN not in out
@@ -356,3 +356,43 @@ async def test_a_caller_that_hangs_up_ends_its_command(tmp_path: Path) -> None:
         until(lambda: not alive(pid))
         until(lambda: len(records(one.audit)) == 2)
         assert isinstance(one, Served)
+
+
+# Approvals.
+
+
+async def test_a_question_is_a_line_with_the_commands_that_answer_it(tmp_path: Path) -> None:
+    with served(tmp_path, "--approval-mode", "always-ask", settings={"token": TOKEN}) as one:
+        client = Client(HttpCaller(one))
+        await client.open(name="lab", version="1")
+        call = asyncio.create_task(client.call("bash", {"command": "echo\thi"}))
+        assert one.process.stdout is not None
+        line = await asyncio.to_thread(one.process.stdout.readline)
+        assert line.rstrip().endswith("  WAITING  bash  echo hi  lab 1  a2a-bridge approve 1  or  a2a-bridge deny 1")
+        assert a2a(tmp_path, "approve", "1").returncode == 0
+        assert (await call).result["content"][0]["text"] == "hi\n"
+
+
+@pytest.mark.parametrize(("mode", "asked"), [("yolo", 0), ("write", 1), ("always-ask", 1)])
+async def test_the_flag_wins_over_the_configured_mode(tmp_path: Path, mode: str, asked: int) -> None:
+    configured = "always-ask" if mode == "yolo" else "yolo"
+    settings = {"token": TOKEN, "tools": {"approvalMode": configured}}
+    with served(tmp_path, "--approval-mode", mode, settings=settings) as one:
+        client = Client(HttpCaller(one))
+        await client.open()
+        call = asyncio.create_task(client.call("bash", {"command": "echo hi"}))
+        if asked:
+            assert one.process.stdout is not None
+            assert "WAITING" in await asyncio.to_thread(one.process.stdout.readline)
+            assert a2a(tmp_path, "deny", "1").returncode == 0
+        assert (await call).result["isError"] is bool(asked)
+
+
+def test_a_rule_for_a_tool_that_is_not_there_is_told(tmp_path: Path) -> None:
+    rules = {"bsah": "deny", "bash(rm*)": "deny", "mcp__x_*": "deny", "mcp__y": "deny", "read": "allow"}
+    with served(tmp_path, settings={"token": TOKEN, "tools": {"approval": rules}}):
+        pass
+    warnings = [line for line in (tmp_path / "stderr").read_text().splitlines() if "warning" in line]
+    assert [line.partition("; it has")[0] for line in warnings] == [
+        "[a2a-bridge] warning: tools.approval: this host has no tool 'bsah'"
+    ]

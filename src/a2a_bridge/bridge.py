@@ -127,6 +127,8 @@ class Bridge:
         refused = self._refused(running)
         if refused:
             return failure(refused)
+        if self._approvals.policy.asks_nothing:
+            return await self._work(running)
         try:
             leave = await self._leave(running)
         except ToolError as refusal:
@@ -135,7 +137,9 @@ class Bridge:
             return Result((*leave.content, Text(SHARED)), leave.is_error)
         result = failure(SHARED_FATE)
         try:
-            result = await self._work(running)
+            # The answer came in the instant in which everything was stopped: that counts.
+            stopped = STOPPING if self._stopping else PAUSED if self.paused else ""
+            result = failure(stopped) if stopped else await self._work(running)
             return result
         finally:
             if leave is not None:
@@ -159,9 +163,6 @@ class Bridge:
 
         Raises Withdrawn when the call is cancelled while it waits for a person, and ToolError when it may not run.
         """
-        approvals = self._approvals
-        if approvals.policy.asks_nothing:
-            return None
         try:
             access = self.host.access(running.tool, running.arguments)
         except ToolError:
@@ -171,7 +172,7 @@ class Bridge:
             access = Access()
         if access is None:
             return None
-        judged = approvals.judge(running.call, running.tool, running.arguments, access)
+        judged = self._approvals.judge(running.call, running.tool, running.arguments, access)
         leave = judged if isinstance(judged, Leave) else await self._answer(judged, running)
         running.decided = leave.reason if isinstance(leave, Leave) else "with an identical call"
         return leave
@@ -188,7 +189,11 @@ class Bridge:
 
     async def _work(self, running: Running) -> Result:
         try:
-            return self._limits.within(await self._ask_host(running))
+            if not self._limits.seconds:
+                result = await self.host.call(running.tool, running.arguments, running.call)
+            else:
+                result = await self._in_time(running)
+            return self._limits.within(result) if self._limits.result_bytes else result
         except ToolError as refusal:
             return failure(str(refusal))
         except Withdrawn:
@@ -199,13 +204,10 @@ class Bridge:
             self._report(f"tool '{running.tool}' raised {described(error)}")
             return failure(str(error) or type(error).__name__)
 
-    async def _ask_host(self, running: Running) -> Result:
-        work = self.host.call(running.tool, running.arguments, running.call)
-        if not self._limits.seconds:
-            return await work
+    async def _in_time(self, running: Running) -> Result:
         try:
             async with asyncio.timeout(self._limits.seconds) as limit:
-                return await work
+                return await self.host.call(running.tool, running.arguments, running.call)
         except (TimeoutError, Withdrawn):
             if limit.expired():
                 raise self._limits.overtime() from None

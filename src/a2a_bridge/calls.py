@@ -10,7 +10,7 @@ from itertools import takewhile
 import msgspec
 
 from a2a_bridge.sentence import sentence
-from a2a_bridge.tool import Call, Image, Result
+from a2a_bridge.tool import Call, Image, Result, Text
 
 MOST_REMEMBERED = 200
 MOST_BYTES = 16 * 1024
@@ -149,8 +149,10 @@ def told(result: Result | None) -> str:
 def _small(settled: Settled) -> bool:
     if len(settled.args) > _SMALL or "<len:" in settled.args or "<max-depth>" in settled.args:
         return False
-    blocks = settled.result.content if settled.result is not None else ()
-    return all(not isinstance(block, Image) and len(block.text) <= MOST_BYTES for block in blocks) and len(blocks) < 4
+    if settled.result is None:
+        return True
+    blocks = settled.result.content
+    return len(blocks) == 1 and isinstance(block := blocks[0], Text) and len(block.text) <= MOST_BYTES
 
 
 def _ended(at: float, settled: Settled) -> Ended:

@@ -2,7 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
+
+import msgspec
 
 MOST_CHARACTERS = 200
 
@@ -66,8 +69,8 @@ def _edit(arguments: Mapping[str, Any]) -> str:
 
 
 def _search(arguments: Mapping[str, Any]) -> str:
-    where = _text(arguments, "path")
-    return f"{_text(arguments, 'pattern')}{f' in {where}' if where else ''}"
+    parts = (_text(arguments, "pattern"), _text(arguments, "path"))
+    return " in ".join(part for part in parts if part)
 
 
 def _job(arguments: Mapping[str, Any]) -> str:
@@ -96,7 +99,10 @@ def _count(number: int, what: str) -> str:
 
 
 def _short_json(arguments: object) -> str:
-    """Compact JSON, made no longer than it is shown: a megabyte is not written out for its first line."""
+    """Compact JSON; what the fast encoder refuses is made no longer than it is shown."""
+    with suppress(ValueError, TypeError, RecursionError):
+        encoded = msgspec.json.encode(arguments)
+        return "" if encoded == b"{}" else encoded[: 4 * MOST_CHARACTERS].decode(errors="ignore")
     encoder = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": "), default=repr)
     said = ""
     try:

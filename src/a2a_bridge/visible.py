@@ -19,7 +19,7 @@ MOST_TOLD = 8
 def visible(text: str) -> str:
     """One line of bounded length; control, bidirectional and other characters that cannot be seen as `\\u{1b}`."""
     cut = text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}…"
-    if cut.isprintable() and not _HIDDEN.search(cut):
+    if cut.isprintable() and (cut.isascii() or not _HIDDEN.search(cut)):
         return cut
     return "".join(map(_seen, cut))
 

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.support.callers import Client, HttpCaller
 from tests.support.omp import Home, alive, processes, until
 from tests.support.processes import records
 from tests.support.terminal import Terminal, flat, terminal
+from tests.support.tmux import Tmux
 
 BOX = "Allow tool:"
 APPROVE, DENY = "❯ Approve", "❯ Deny"
@@ -254,6 +256,24 @@ async def test_c7_rotate_counts_at_once(desk: Terminal, lab: Client) -> None:
     assert f"token {token[:6]}… counts at once" in flat(screen)
     assert (await lab.message("ping")).status == 401
     assert (await (await opened(desk)).message("ping")).result == {}
+
+
+async def test_a_console_shows_the_calls_of_omp(desk: Terminal, lab: Client) -> None:
+    """omp asks, the console shows."""
+    command = [sys.executable, "-m", "a2a_bridge", "console", "--pid", str(desk.bridge)]
+    console = Tmux(command, {**desk.home.env, "TERM": "xterm-256color"}, desk.home.work, 80, 24)
+    try:
+        await asyncio.to_thread(lambda: console.shows(desk.served().url, "host omp 18.2.3", "? keys"))
+        assert (await lab.call("glob", {"path": "*"})).result["isError"] is False
+        await asyncio.to_thread(lambda: console.shows("glob * lab-agent", "✓"))
+        call = asks(lab, "touch shown")
+        await asyncio.to_thread(lambda: console.shows("bash touch shown lab-agent", "1 running", "0 waiting"))
+        await sees(desk, BOX, APPROVE)
+        await deny(desk)
+        assert (await text_of(call, is_error=True)).startswith("Tool call denied by user")
+        await asyncio.to_thread(lambda: console.shows("bash touch shown lab-agent", "✗", "0 running"))
+    finally:
+        console.end(set())
 
 
 async def test_stop_and_restart(desk: Terminal, lab: Client) -> None:

@@ -15,25 +15,6 @@ import msgspec
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-# A longer line is not read: no rule allows it, and every rule that asks or denies holds for it. A slip at its end
-# costs the grammar time by the cube of the length, 0.09 s at this one.
-MOST_BYTES = 4096
-
-# Stands for a blank inside of one word, which a blank between two words of a rule does not match.
-_INNER_BLANK = "\N{SYMBOL FOR SPACE}"
-_COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
-# They run what stands behind them, so a rule is sought there too. The grammar takes some for ordinary commands.
-_CARRIERS = {"!", "time", "coproc", "exec", "command", "builtin", "env", "nohup", "nice", "ionice", "setsid"}
-_CARRIERS |= {"stdbuf", "timeout", "sudo", "doas", "xargs", "busybox"}
-_UNKNOWN = re.compile(r"[*?\[{]|^~")
-
-_PLAIN = r"[\w./:=,@%+-]"
-_SINGLE = r"'[^'\x00-\x1f\x7f-\x9f]*'"
-_DOUBLE = r'"[^"$`\\!\x00-\x1f\x7f-\x9f]*"'
-_WORD = re.compile(rf"(?:{_PLAIN}|{_SINGLE}|{_DOUBLE})+", re.ASCII)
-_ONE_COMMAND = re.compile(rf" *{_WORD.pattern}(?: +{_WORD.pattern})* *\n*", re.ASCII)
-_ASSIGNMENT = re.compile(r"\w+\+?=", re.ASCII)
-
 
 class Start(msgspec.Struct, frozen=True):
     """What is known of a simple command: its words from the first on, and whether that is all of it."""
@@ -50,16 +31,60 @@ class Line(msgspec.Struct, frozen=True):
     starts: tuple[Start, ...] | None
 
 
-@lru_cache(maxsize=64)
+# A longer line is not read: no rule allows it, and every rule that asks or denies holds for it. A slip at its end
+# costs the grammar time by the cube of the length, 0.09 s at this one.
+MOST_BYTES = 4096
+
+# Stands for a blank inside of one word, which a blank between two words of a rule does not match.
+_INNER_BLANK = "\N{SYMBOL FOR SPACE}"
+_COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
+_HOLDING_TEXT = frozenset({"string", "heredoc_body"})
+_WITHIN = re.compile(rb"(?:[ \t]|\\\n)*")
+_BETWEEN = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_BLANKS = {**dict.fromkeys((*_COMMANDS, "file_redirect"), _WITHIN), "concatenation": re.compile(b"")}
+_BARE_BLANK = re.compile(r"(?<!\\)(?:\\\\)*\s")
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]+\])?\+?=", re.ASCII)
+# As the first word without quotes, these are no command's name.
+_RESERVED = {"case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select"}
+_RESERVED |= {"then", "until", "while", "time"}
+# They run what stands behind them, so a rule is sought there too. The grammar takes some for ordinary commands.
+_CARRIERS = {"!", "time", "coproc", "exec", "command", "builtin", "env", "nohup", "nice", "ionice", "setsid"}
+_CARRIERS |= {"stdbuf", "timeout", "sudo", "doas", "xargs", "busybox", "eval", "find", "watch", "flock", "chroot"}
+_CARRIERS |= _RESERVED
+_UNKNOWN = re.compile(r"[*?\[{$`]|(?:^|[=:])~")
+_ANYTHING = Start("", whole=False)
+_UNREADABLE = Line(None, None)
+# An end of a line that a backslash takes away, and that joins what stands on both sides. The grammar sees two words.
+_JOINT = re.compile(r"(?<=[^\\ \t\n])\\\n|\\\\\\\n")
+# Blanks to the grammar, and to no shell.
+_FALSE_BLANK = re.compile(r"[^\S \t\n]")
+# Substitutions that the grammar may take for text.
+_SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|[$<>]\()")
+_TEXT_ALONE = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_content", "heredoc_start"})
+_PLAIN = r"[\w./:=,@%+-]"
+_SINGLE = r"'[^'\x00-\x1f\x7f-\x9f]*'"
+_DOUBLE = r'"[^"$`\\!\x00-\x1f\x7f-\x9f]*"'
+_WORD = re.compile(rf"(?:{_PLAIN}|{_SINGLE}|{_DOUBLE})+", re.ASCII)
+_QUOTED = re.compile(rf"{_SINGLE}|{_DOUBLE}")
+_ONE_COMMAND = re.compile(rf" *{_WORD.pattern}(?: +{_WORD.pattern})* *\n*", re.ASCII)
+_ASSIGNMENT = re.compile(r"\w+\+?=", re.ASCII)
+
+
 def read(line: str) -> Line:
     """Read a line of bash. Never raises."""
+    return _UNREADABLE if len(line) > MOST_BYTES else _read(line)
+
+
+@lru_cache(maxsize=64)
+def _read(line: str) -> Line:
     encoded = line.encode("utf-8", "surrogatepass")
-    if len(encoded) > MOST_BYTES or "\0" in line:
-        return Line(None, None)
+    if len(encoded) > MOST_BYTES or "\0" in line or _JOINT.search(line) or _FALSE_BLANK.search(line):
+        return _UNREADABLE
     root = _parser().parse(encoded).root_node
-    if root.has_error:
-        return Line(None, None)
-    commands = [node for node in _nodes(root) if node.type in _COMMANDS]
+    nodes = list(_nodes(root))
+    if root.has_error or any(map(_hides, nodes)):
+        return _UNREADABLE
+    commands = [node for node in nodes if node.type in _COMMANDS]
     starts = tuple(start for node in commands for start in _starts(node))
     single = len(commands) == 1 and root.named_child_count == 1 and root.named_children[0].type == "command"
     return Line(_only(line) if single else None, starts)
@@ -73,16 +98,12 @@ def joined(words: list[str]) -> str:
 def _only(line: str) -> str | None:
     if not _ONE_COMMAND.fullmatch(line):
         return None
-    words = [re.sub("['\"]", "", word) if _simple(word) else _unquoted(word) for word in _WORD.findall(line)]
-    return None if not words[0] or _ASSIGNMENT.match(words[0]) else joined(words)
-
-
-def _simple(word: str) -> bool:
-    return "'" not in word and '"' not in word
-
-
-def _unquoted(word: str) -> str:
-    return re.sub(rf"{_SINGLE}|{_DOUBLE}", lambda found: found[0][1:-1], word)
+    written = _WORD.findall(line)
+    words = [_QUOTED.sub(lambda found: found[0][1:-1], word) for word in written]
+    # `%1` is a job, whatever its quotes.
+    if not words[0] or words[0].startswith("%") or written[0] in _RESERVED or _ASSIGNMENT.match(words[0]):
+        return None
+    return joined(words)
 
 
 @cache
@@ -103,6 +124,47 @@ def _nodes(root: "Node") -> Iterator["Node"]:
         waiting.extend(node.children)
 
 
+def _hides(node: "Node") -> bool:
+    """Whether a shell may find a command where the grammar found something else."""
+    if node.type == "command_substitution" and node.children[0].type == "`":
+        return "\\" in _text(node)
+    if node.type == "heredoc_redirect":
+        return _hides_in_document(node)
+    if not node.children:
+        return node.is_named and node.type not in _TEXT_ALONE and _hides_in_text(node)
+    return _strays(node) or (node.type not in _HOLDING_TEXT and _skips(node))
+
+
+def _hides_in_text(node: "Node") -> bool:
+    text = _text(node)
+    return _SUBSTITUTION.search(text) is not None or (node.type == "word" and _BARE_BLANK.search(text) is not None)
+
+
+def _hides_in_document(node: "Node") -> bool:
+    parts = {part.type: _text(part) for part in node.children}
+    quoted = re.search(r"['\"\\]", parts.get("heredoc_start", ""))
+    unseen = not quoted and re.search(r"(?<!\\)(?:\\\\)*`", parts.get("heredoc_body", ""))
+    return bool(unseen or node.children_by_field_name("argument"))
+
+
+def _strays(node: "Node") -> bool:
+    """Words of a command that were taken for a redirection's, for an operand, or for what no shell would assign."""
+    if node.type == "file_redirect":
+        return len(node.children_by_field_name("destination")) > 1
+    if node.type == "variable_assignment":
+        return not _ASSIGNED.match(_text(node))
+    return node.type == "command" and any(part.type in ("==", "=~") for part in node.children)
+
+
+def _skips(node: "Node") -> bool:
+    """Whether the grammar passed over what is more than a blank, or over the end of a command."""
+    whole, begin = node.text or b"", node.start_byte
+    blank = _BLANKS.get(node.type, _BETWEEN)
+    pairs = zip(node.children, node.children[1:], strict=False)
+    gaps = (whole[one.end_byte - begin : other.start_byte - begin] for one, other in pairs)
+    return not all(blank.fullmatch(gap) for gap in gaps)
+
+
 def _starts(command: "Node") -> Iterator[Start]:
     """The command as it is written, with its name less a directory, and what it carries."""
     words = [
@@ -119,8 +181,10 @@ def _starts(command: "Node") -> Iterator[Start]:
 def _named(words: list[Start]) -> Iterator[Start]:
     yield _start(words)
     _, slash, base = words[0].text.rpartition("/") if words else ("", "", "")
-    if slash:
-        yield _start([Start(base, words[0].whole), *words[1:]])
+    if words and not words[0].whole:
+        yield _ANYTHING
+    elif slash:
+        yield _start([Start(base, whole=True), *words[1:]])
 
 
 def _start(words: list[Start]) -> Start:
@@ -146,7 +210,8 @@ def _word(node: "Node") -> Start:
             return Start(_text(inner[0]) if inner[0].type == "string_content" else "", whole=False)
         case "word" | "number" | "variable_name" | "test_operator":
             return _literal(_text(node))
-    return Start(_text(node), whole=True) if not node.is_named else Start("", whole=False)
+    # What is left are signs of the language; a lone `$` or backtick may be the first half of something.
+    return _literal(_text(node)) if not node.is_named else _ANYTHING
 
 
 def _concatenated(parts: "list[Node]") -> Start:
@@ -164,7 +229,7 @@ def _literal(text: str) -> Start:
     unknown = _UNKNOWN.search(bare)
     if unknown is None:
         return Start(re.sub(r"\\(.)", _escaped, text, flags=re.DOTALL), whole=True)
-    return Start(re.split(r"[\\*?\[{~]", text, maxsplit=1)[0], whole=False)
+    return Start(re.split(r"[\\*?\[{~$`]", text, maxsplit=1)[0], whole=False)
 
 
 def _escaped(found: re.Match[str]) -> str:

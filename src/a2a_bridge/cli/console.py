@@ -23,6 +23,8 @@ def console(
     found = chosen.bridge(port, pid)
     from a2a_bridge.console.app import run  # heavy, and no other command needs it
 
+    if not sys.stderr.isatty():
+        os.dup2(sys.stdout.fileno(), sys.stderr.fileno())  # the screen is drawn through stderr
     if run(found.socket, owns):
         with suppress(ProcessLookupError):
             os.kill(found.status.pid, signal.SIGTERM)

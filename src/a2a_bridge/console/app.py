@@ -41,7 +41,8 @@ class Console(App[bool]):
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__()
+        # Said before the theme is, or NO_COLOR would make greys of the terminal's own colours: black on black.
+        super().__init__(ansi_color=True)
         self.theme = look.THEME
         self.desk = Desk(socket, owns, clock, now)
         self.desk.do = self._do

@@ -56,7 +56,7 @@ class Board:
         self._fresh = [*(call for call in overview.live if not call.request), *overview.ended]
         began = {call.id: self._now() - call.seconds for call in overview.live}
         self._began = {number: self._began.get(number, at) for number, at in began.items()}
-        if self.held or self.fast:
+        if self.held or (self.fast and len(self._calls) >= self._room):
             self._change_in_place(waiting)
         else:
             self._renew()

@@ -21,6 +21,7 @@ def request_parts(whole: AskedWhole) -> list[Part]:
     parts = argument_parts(whole.arguments)
     if whole.preview:
         parts += [_heading("what it would change"), *_quoted(whole.preview)]
+    parts += [_heading("who asks, and why")]
     parts += _facts(
         ("tool", asked.tool),
         ("tier", asked.tier),

@@ -153,10 +153,10 @@ class Grants(Rows):
 
     def row(self, index: int, width: int) -> str:
         one = self._grants[index]
-        left = "while its session lives" if one.seconds is None else f"for {words.age(one.seconds)} more"
+        left = "" if one.seconds is None else f", for {words.age(one.seconds)} more"
         what = words.filled(one.summary or "everything", max(10, width // 4))
         client = words.filled(words.who(one.client, one.session), max(12, width // 6))
-        return f"{one.id:>3}  {words.filled(one.tool, 10)} {what}  {client}  {one.kind}, {left}"
+        return f"{one.id:>3}  {words.filled(one.tool, 10)} {what}  {client}  {one.kind}{left}"
 
     def key_lines(self, width: int) -> list[str]:
         return ["↑↓ select   x revoke the grant   Escape back"]

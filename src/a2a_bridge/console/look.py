@@ -7,4 +7,5 @@ Screen { layout: vertical; overflow: hidden; background: ansi_default; color: an
 Input, Input:focus {
     height: 1; border: none; padding: 0 1; background: ansi_default; color: ansi_default;
 }
+Input > .input--cursor { background: ansi_default; color: ansi_default; text-style: reverse; }
 """

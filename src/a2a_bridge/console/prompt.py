@@ -159,6 +159,10 @@ class Prompt(Room):
             head = f"APPROVAL {place}: {'GONE' if self._gone else 'WITHDRAWN'}"
         else:
             since, head = "waiting", f"APPROVAL {place}"
+        if asked.times > 1:
+            head += f"   asked {asked.times} times"
+        if asked.callers > 1:
+            head += f"   {asked.callers} callers wait"
         who = f"asked by {asked.client or 'a client without a name'}"
         facts = f"{asked.tool}   {asked.tier}   {who}   session {session_start(asked.session)}…   {asked.address}"
         return [
@@ -171,9 +175,7 @@ class Prompt(Room):
         if self._whole is None:
             return [Line(f" {words.cut(exact(self._gone), room)}", TROUBLE)] if self._gone else []
         asked = self._whole.asked
-        times = f"   asked {asked.times} times" if asked.times > 1 else ""
-        callers = f"   {asked.callers} callers wait" if asked.callers > 1 else ""
-        lines = [Line(f" {words.cut(f'why asked: {asked.reason}{times}{callers}', room)}")]
+        lines = [Line(f" {words.cut(f'why asked: {asked.reason}', room)}")]
         return lines + [Line(f" {words.cut(text, room)}", TROUBLE) for text in self._state(asked)]
 
     def _state(self, asked: Asked) -> list[str]:
@@ -183,7 +185,7 @@ class Prompt(Room):
         if not asked.withdrawn:
             return []
         if asked.granted:
-            return ["asked earlier; granted: the next identical call runs unasked; d takes that back"]
+            return ["granted: the next identical call runs unasked; d takes that back"]
         return [
             f"asked earlier; withdrawn: {asked.withdrawn}",
             "nothing runs if you approve it now: the next identical call does, unasked",
@@ -238,7 +240,7 @@ class Prompt(Room):
             return
         asked = self._whole.asked
         session = f"session {session_start(asked.session)}…"
-        text = f"really approve everything of {words.cut(asked.tool, 60)}, unread, until {session} ends?"
+        text = f"really approve all of {words.cut(asked.tool, 60)}, unread, until {session} ends?"
         self.confirm(text, lambda: self._approve("tool"))
         self._guard.close()  # the y has to be an answer to this, not the next letter of a word
 

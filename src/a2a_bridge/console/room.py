@@ -75,7 +75,10 @@ class Room(Screen[None]):
 
     def _foot(self, width: int) -> list[Line]:
         if self.question is not None:
-            return [*_wrapped(f"? {self.question.text}", width, URGENT), Line(f"   {self.question.keys}   Escape not now", BOLD)]
+            return [
+                *_wrapped(f"? {self.question.text}", width, URGENT),
+                Line(f"   {self.question.keys}   Escape not now", BOLD),
+            ]
         said = _wrapped(self.desk.said, width, BOLD) if self.desk.said else []
         keys = [Line(f" {words.cut(text, width - 2)}") for text in self.key_lines(width - 2)]
         return [*said, Line(words.rule("", width), DIM), *keys]
@@ -159,7 +162,8 @@ class Room(Screen[None]):
         if not self.desk.owns or self.desk.ended:
             self.app.exit(False)
             return
-        self.stop_typing()
+        if self.typing:
+            self.stop_typing()
         self.ask(
             "leave: and stop the bridge too?",
             "y stop it   n let it run on",
