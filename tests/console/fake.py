@@ -93,6 +93,8 @@ class FakeBridge:
         self.most_at_once = 0
         self.refuse: dict[str, str] = {}
         self.silent = False
+        self.held_back: dict[int, asyncio.Event] = {}  # by request: its whole is told only then
+        self.asked_for: list[int] = []
         self._at_once = 0
         self._listening = AsyncExitStack()
 
@@ -185,6 +187,9 @@ class FakeBridge:
 
     async def _whole(self, params: object) -> m.AskedWhole:
         number = msgspec.convert(params, m.Number).id
+        self.asked_for.append(number)
+        if number in self.held_back:
+            await self.held_back[number].wait()
         return m.AskedWhole(self._find(number), self.arguments[number], self.previews.get(number, ""))
 
     async def _approve(self, params: object) -> str:

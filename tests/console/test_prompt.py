@@ -1,5 +1,6 @@
 """A question to the owner: what is on the screen, which keys answer it, and which never do."""
 
+import asyncio
 import json
 
 import msgspec
@@ -226,6 +227,46 @@ async def test_the_next_question_is_guarded_too_and_is_the_one_that_is_answered(
         await person.press("a")
         await person.sees("request 3 approved")
         assert bridge.orders == [(m.APPROVE, m.Approval(3, "once"))]
+
+
+async def test_arguments_that_come_late_are_not_shown_for_another_question(bridge: FakeBridge) -> None:
+    for number in (3, 5):
+        bridge.request(asked(number), json.dumps({"command": f"question{number}"}))
+        bridge.held_back[number] = asyncio.Event()
+    async with at_console(bridge) as person:
+        await person.press("enter", "n")
+        bridge.held_back[3].set()
+        while 5 not in bridge.asked_for:
+            await person.looks(bridge, 1)
+        await person.sees("request 5", lacks=["question3"])
+        person.clock.seconds += 5
+        await person.press("a", "d")
+        await person.looks(bridge)
+        assert bridge.orders == NO_ORDER
+        bridge.held_back[5].set()
+        await person.sees("question5")
+        person.clock.seconds += GUARD_SECONDS
+        await person.press("a")
+        await person.sees("request 5 approved")
+
+
+async def test_a_question_that_changes_while_a_reason_is_typed_is_guarded_and_the_reason_kept(
+    bridge: FakeBridge,
+) -> None:
+    bridge.request(asked())
+    async with at_console(bridge) as person:
+        await person.opens()
+        await person.press("r")
+        await person.type("why")
+        bridge.change(1, withdrawn="its caller cancelled or hung up")
+        await person.sees("WITHDRAWN")
+        await person.press("enter")
+        await person.sees("has just come onto the screen", "why")
+        assert bridge.orders == NO_ORDER
+        person.clock.seconds += GUARD_SECONDS
+        await person.press("enter")
+        await person.sees("request 1 denied")
+        assert bridge.orders == [(m.DENY, m.Denial(1, "why"))]
 
 
 async def test_there_may_be_no_next_one(bridge: FakeBridge) -> None:

@@ -204,8 +204,8 @@ class Prompt(Room):
 
     # Answers.
 
-    def _ready(self) -> bool:
-        """Whether a key may answer now; if not, the person is told why."""
+    def _ready(self) -> Asked | None:
+        """What a key answers now: the question that is on the screen. If there is none, the person is told why."""
         if self._gone:
             self.desk.say(f"nothing is left to answer: {self._gone}")
         elif self._whole is None or not self._guard.open:
@@ -213,8 +213,8 @@ class Prompt(Room):
         elif self._answering:
             self.desk.say("an answer is already on its way")
         else:
-            return True
-        return False
+            return self._whole.asked
+        return None
 
     def _send(self, method: str, params: Approval | Denial) -> None:
         self._answering = True
@@ -232,36 +232,37 @@ class Prompt(Room):
         self.desk.do(send())
 
     def _approve(self, scope: Literal["once", "call", "tool"]) -> None:
-        if self._ready():
-            self._send(APPROVE, Approval(self._number, scope))
+        asked = self._ready()
+        if asked is not None:
+            self._send(APPROVE, Approval(asked.id, scope))
 
     def _approve_tool(self) -> None:
-        if not self._ready() or self._whole is None:
+        asked = self._ready()
+        if asked is None:
             return
-        asked = self._whole.asked
         session = f"session {session_start(asked.session)}…"
         text = f"really approve all of {words.cut(asked.tool, 60)}, unread, until {session} ends?"
         self.confirm(text, lambda: self._approve("tool"))
         self._guard.close()  # the y has to be an answer to this, not the next letter of a word
 
-    def _deny(self) -> None:
-        if self._ready():
-            self._send(DENY, Denial(self._number))
+    def _deny(self, reason: str = "") -> None:
+        asked = self._ready()
+        if asked is not None:
+            self._send(DENY, Denial(asked.id, reason))
 
     def _deny_with_a_reason(self) -> None:
-        if self._ready():
+        if self._ready() is not None:
             self.start_typing("the reason, which the caller gets")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         reason = event.value.strip()
         if not reason:
             self.desk.say("no reason, no answer: Escape, and d denies without one")
-        elif self._gone:
+        elif not self._gone and not self._guard.open:
+            self.desk.say(TOO_SOON)  # and keep what was typed
+        else:
             self.stop_typing()
-            self._ready()
-        elif not self._answering:
-            self.stop_typing()
-            self._send(DENY, Denial(self._number, reason))
+            self._deny(reason)
 
     def _next(self) -> None:
         """The next that waits, in their order, after the last the first again."""
