@@ -5,11 +5,12 @@ import json
 import msgspec
 import pytest
 
+from a2a_bridge.console.guard import GUARD_SECONDS
 from a2a_bridge.console.line import Line
 from a2a_bridge.console.room import Room
 from a2a_bridge.control import messages as m
 from tests.console.fake import SECRET, SESSION, FakeBridge, asked, ended, live
-from tests.console.person import at_console
+from tests.console.person import MOMENT, at_console
 
 
 def busy(bridge: FakeBridge) -> None:
@@ -65,6 +66,9 @@ async def test_all_screens_fit(bridge: FakeBridge, size: tuple[int, int]) -> Non
     async with at_console(bridge, size=size) as person:
         for key in ("enter", "t", "g", "S", "n", "question_mark"):
             await person.press(key)
+            if key == "enter":
+                await person.sees(MOMENT)
+                person.clock.seconds += GUARD_SECONDS
             screen = await person.sees("Escape", lacks=["asking"])
             assert len(screen.splitlines()) == size[1]
             await person.press("escape")

@@ -9,7 +9,7 @@ import pytest
 from a2a_bridge.console.guard import GUARD_SECONDS
 from a2a_bridge.control import messages as m
 from tests.console.fake import FakeBridge, asked, live
-from tests.console.person import at_console
+from tests.console.person import MOMENT, at_console
 
 NO_ORDER: list[tuple[str, object]] = []
 
@@ -21,7 +21,9 @@ async def test_a_question_in_full(bridge: FakeBridge) -> None:
     bridge.change(1, times=3, callers=2)
     async with at_console(bridge) as person:
         await person.press("enter")
-        await person.sees("make flash", "characters as JSON")
+        await person.sees("make flash", "characters as JSON", MOMENT, lacks=["[a] approve"])
+        person.clock.seconds += GUARD_SECONDS
+        await person.sees("[a] approve", lacks=[MOMENT])
         lines = [line.rstrip() for line in person.lines()]
         assert lines[0] == " APPROVAL 1 of 2   asked 3 times   2 callers wait" + " " * 17 + "waiting 00:14"
         assert lines[1] == " bash   exec   asked by claude-code 3.4.1   session 7f3a0000…   127.0.0.1:50000"

@@ -74,8 +74,7 @@ async def opens(desk: Desk, command: str) -> None:
     """The question about that command, and its first half second over."""
     await sees(desk, "1 WAITING", command)
     desk.press("Enter")
-    await sees(desk, "APPROVAL 1 of 1", command, PROMPT)
-    await asyncio.sleep(0.6)  # the guard against keys meant for elsewhere, which counts real time here
+    await sees(desk, "APPROVAL 1 of 1", command, PROMPT)  # the answers are shown when keys count
 
 
 def said(result: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from a2a_bridge.approval.fingerprint import Fingerprint, fingerprint, written
+from a2a_bridge.approval.fingerprint import Fingerprint, characters, fingerprint, written
 from a2a_bridge.approval.grants import Grant, Grants, Kind
 from a2a_bridge.approval.policy import Policy, Verdict
 from a2a_bridge.errors import ControlError, Denied, NoAnswer, ToolError
@@ -63,7 +63,7 @@ class Waiter(msgspec.Struct, eq=False):
 
 
 class Request(msgspec.Struct, eq=False):
-    """One question to the owner. `arguments` are all that will run, as JSON. `asked` and `ended` are in seconds of the
+    """One question to the owner. `arguments` are all that will run, as JSON, of `length` characters. `asked` and `ended` are in seconds of the
     clock; `withdrawn` says why it is one of the earlier ones, `grant` what an approval then left."""
 
     id: int
@@ -73,6 +73,7 @@ class Request(msgspec.Struct, eq=False):
     reason: str
     fingerprint: Fingerprint
     summary: str
+    length: int
     call: Call
     asked: float
     waiters: list[Waiter]
@@ -232,7 +233,8 @@ class Approvals:
     ) -> Request:
         now, number = self._clock(), next(self._ids)
         shown, summary = written(arguments), sentence(tool, arguments)
-        request = Request(number, tool, shown, access, reason, mark, summary, call, now, [])
+        length = characters(arguments)
+        request = Request(number, tool, shown, access, reason, mark, summary, length, call, now, [])
         before = self._forget_earlier(mark)
         if before is not None:
             request.times = before.times + 1

@@ -196,6 +196,8 @@ class Prompt(Room):
             return ["Enter deny with this reason, which the caller gets   Escape do not answer"]
         if self._gone:
             return ["nothing is left to answer here   n next question   Escape back"]
+        if not self._guard.open:
+            return ["read it; in a moment keys answer", "", ""]
         return [
             "▸[d] deny   [r] deny with a reason   [a] approve once",
             " [s] this very call for the session   [t] all of this tool for the session",

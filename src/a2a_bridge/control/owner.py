@@ -128,7 +128,7 @@ class Owner:
             directory=request.access.directory,
             reason=request.reason,
             seconds=round(self._clock() - request.asked, 3),
-            length=len(request.arguments),
+            length=request.length,
             callers=len(request.waiters),
             times=request.times,
             withdrawn=request.withdrawn,

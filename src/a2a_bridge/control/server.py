@@ -21,10 +21,10 @@ async def listening(path: Path, handlers: Mapping[str, Handler], report: Callabl
         if task is not None:
             connections.add(task)
             task.add_done_callback(connections.discard)
-        try:
+        # The stream's own callback would log a cancelled task as an error: it ends here like any other.
+        with suppress(asyncio.CancelledError):
             await Peer(reader, writer, handlers, report).run()
-        finally:
-            writer.close()
+        writer.close()
 
     server = await asyncio.start_unix_server(connected, sock=_bind(path))
     try:
