@@ -9,10 +9,9 @@ import pytest
 
 from a2a_bridge.approval.grants import Kind
 from a2a_bridge.approval.policy import Policy
-from a2a_bridge.approval.queue import Request
+from a2a_bridge.approval.queue import GAVE_UP
 from a2a_bridge.bridge import PAUSED, SHARED, SHARED_FATE, STOPPING
 from a2a_bridge.errors import ControlError
-from a2a_bridge.hosts.scripted import ScriptedHost
 from a2a_bridge.sessions import MOST_SESSIONS
 from a2a_bridge.tool import Access
 from tests.support.asking import text, words
@@ -60,7 +59,6 @@ class Lab:
 
     @property
     def audit(self) -> list[dict[str, Any]]:
-        self.caller.journal.flush()
         return records(self.caller.audit)
 
     @property
@@ -90,7 +88,7 @@ async def test_without_mode_and_rules_nothing_is_decided_and_the_record_is_as_be
     lab.rules("yolo")
     await lab.client.call("echo", {"text": "x"})
     start, done = lab.audit
-    assert set(start) == {"ts", "phase", "callId", "session", "tool", "args"}
+    assert set(start) == {"ts", "phase", "id", "sid", "tool", "args"}
     assert set(done) == set(start) | {"isError"}
 
 
@@ -99,11 +97,11 @@ async def test_the_fields_of_l1_stay_and_decided_comes_with_them(lab: Lab) -> No
     lab.approvals.approve(number)
     await call
     start, done = lab.audit
-    assert set(start) == {"ts", "phase", "callId", "session", "tool", "args"}
+    assert set(start) == {"ts", "phase", "id", "sid", "tool", "args"}
     assert set(done) == set(start) | {"isError", "decided"}
     assert done["decided"] == "approved by the owner"
-    assert {name: done[name] for name in ("callId", "session", "tool", "args")} == {
-        name: start[name] for name in ("callId", "session", "tool", "args")
+    assert {name: done[name] for name in ("id", "sid", "tool", "args")} == {
+        name: start[name] for name in ("id", "sid", "tool", "args")
     }
 
 
@@ -217,8 +215,8 @@ WITHDRAWN = "withdrawn: its session ended; nothing ran. Open a new session and c
             "denied: use the simulator (the owner's reason; nothing ran). Do not repeat the call as it is",
             "",
         ),
-        (cancel_as_caller, "cancelled by the caller", "its caller cancelled or hung up"),
-        (cancel_as_owner, "cancelled by the owner", "the owner cancelled it"),
+        (cancel_as_caller, "cancelled by the caller", GAVE_UP),
+        (cancel_as_owner, "cancelled by the owner", GAVE_UP),
         (delete_session, WITHDRAWN, "its session ended"),
         (evict, WITHDRAWN, "its session ended"),
         (stop, STOPPING, "the bridge stopped"),
@@ -243,7 +241,7 @@ async def test_a_call_whose_caller_hung_up_has_a_start_and_no_done(lab: Lab) -> 
     call, _ = await lab.asks(text="x")
     await lab.hang_up(call)
     assert [record["phase"] for record in lab.audit] == ["start"]
-    assert [one.withdrawn for one in lab.approvals.earlier()] == ["its caller cancelled or hung up"]
+    assert [one.withdrawn for one in lab.approvals.earlier()] == [GAVE_UP]
     assert not lab.host.seen
 
 
@@ -276,11 +274,12 @@ async def test_a_pause_right_after_the_approval_holds(lab: Lab, turns: int) -> N
     assert len(lab.host.seen) == ran
 
 
-async def test_a_call_that_was_approved_before_the_stop_gets_its_grace(lab: Lab) -> None:
+async def test_a_stop_right_after_the_approval_holds(lab: Lab) -> None:
     call, number = await lab.asks(text="x")
     lab.approvals.approve(number)
     await lab.bridge.stop(grace=1e9)
-    assert text(await call) == "x"
+    assert words(await call) == STOPPING
+    assert not lab.host.seen
 
 
 # Retries.
@@ -394,21 +393,3 @@ async def test_the_arguments_that_run_are_those_that_are_shown(lab: Lab) -> None
     assert repr(shown) == repr(got)
     assert shown["big"] == 2**70
     assert list(shown) == ["n", "m", "big", "z", "i", "two", "b", "a"]
-
-
-async def test_arguments_too_deep_to_be_shown_do_not_run(lab: Lab) -> None:
-    deep: object = {}
-    for _ in range(900):
-        deep = [deep]
-    reply = await lab.client.call("echo", {"text": deep})
-    if reply.status == 200 and not lab.approvals.waits:
-        assert "nested too deep" in words(reply)
-    assert not lab.host.seen
-
-
-def test_the_scripted_host_has_a_tier_for_each_tool() -> None:
-    assert ScriptedHost().access("echo", {}) == Access("exec", "/")
-
-
-def newest(requests: list[Request]) -> Request:
-    return requests[-1]

@@ -67,7 +67,7 @@ async def test_all_screens_fit(bridge: FakeBridge, size: tuple[int, int]) -> Non
         for key in ("enter", "t", "g", "S", "n", "question_mark"):
             await person.press(key)
             if key == "enter":
-                await person.sees(MOMENT)
+                await person.sees(MOMENT, "characters as JSON")
                 person.clock.seconds += GUARD_SECONDS
             screen = await person.sees("Escape", lacks=["asking"])
             assert len(screen.splitlines()) == size[1]

@@ -26,8 +26,9 @@ MOST_EARLIER_BYTES = 16 * 1024 * 1024
 EARLIER_SECONDS = 3600.0
 MOST_ANSWERS = 1000
 # A caller that hung up before the answer is known to have gone only some turns of the event loop later: the socket is
-# read, the connection is lost, its watcher wakes, the call is cancelled. An approved call lets them pass first.
-HANG_UP_TURNS = 8
+# read, the connection is lost, its watcher wakes, the call is cancelled. An approved call lets them pass first. Three
+# are enough where nothing else lies unread; a request of a megabyte behind this one takes some more.
+HANG_UP_TURNS = 32
 
 GAVE_UP = "its caller cancelled or hung up"
 SESSION_ENDED = "its session ended"

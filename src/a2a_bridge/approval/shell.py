@@ -38,15 +38,16 @@ MOST_BYTES = 4096
 # Stands for a blank inside of one word, which a blank between two words of a rule does not match.
 _INNER_BLANK = "\N{SYMBOL FOR SPACE}"
 _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
-_HOLDING_TEXT = frozenset({"string", "heredoc_body"})
-_WITHIN = re.compile(rb"(?:[ \t]|\\\n)*")
-_BETWEEN = re.compile(rb"(?:[ \t\n]|\\\n)*")
-_BLANKS = {**dict.fromkeys((*_COMMANDS, "file_redirect"), _WITHIN), "concatenation": re.compile(b"")}
+_ATOMS = frozenset({"string", "heredoc_body"})
+_LINES = _COMMANDS | {"file_redirect"}
+_REDIRECTS = frozenset({"file_redirect", "herestring_redirect"})
+_BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _BARE_BLANK = re.compile(r"(?<!\\)(?:\\\\)*\s")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]+\])?\+?=", re.ASCII)
 # As the first word without quotes, these are no command's name.
 _RESERVED = {"case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select"}
 _RESERVED |= {"then", "until", "while", "time"}
+_BESIDES = frozenset({"variable_assignment", "file_redirect"})
 # They run what stands behind them, so a rule is sought there too. The grammar takes some for ordinary commands.
 _CARRIERS = {"!", "time", "coproc", "exec", "command", "builtin", "env", "nohup", "nice", "ionice", "setsid"}
 _CARRIERS |= {"stdbuf", "timeout", "sudo", "doas", "xargs", "busybox", "eval", "find", "watch", "flock", "chroot"}
@@ -82,7 +83,7 @@ def _read(line: str) -> Line:
         return _UNREADABLE
     root = _parser().parse(encoded).root_node
     nodes = list(_nodes(root))
-    if root.has_error or any(map(_hides, nodes)):
+    if root.has_error or _skips(encoded, nodes) or any(map(_hides, nodes)):
         return _UNREADABLE
     commands = [node for node in nodes if node.type in _COMMANDS]
     starts = tuple(start for node in commands for start in _starts(node))
@@ -132,7 +133,7 @@ def _hides(node: "Node") -> bool:
         return _hides_in_document(node)
     if not node.children:
         return node.is_named and node.type not in _TEXT_ALONE and _hides_in_text(node)
-    return _strays(node) or (node.type not in _HOLDING_TEXT and _skips(node))
+    return _strays(node) or _parts_badly(node)
 
 
 def _hides_in_text(node: "Node") -> bool:
@@ -150,28 +151,40 @@ def _hides_in_document(node: "Node") -> bool:
 def _strays(node: "Node") -> bool:
     """Words of a command that were taken for a redirection's, for an operand, or for what no shell would assign."""
     if node.type == "file_redirect":
-        return len(node.children_by_field_name("destination")) > 1
+        return sum(part.type != "file_descriptor" for part in node.children) > 2
     if node.type == "variable_assignment":
         return not _ASSIGNED.match(_text(node))
     return node.type == "command" and any(part.type in ("==", "=~") for part in node.children)
 
 
-def _skips(node: "Node") -> bool:
-    """Whether the grammar passed over what is more than a blank, or over the end of a command."""
+def _skips(line: bytes, nodes: "list[Node]") -> bool:
+    """Whether the grammar passed over more than blanks."""
+    at = 0
+    for begin, end in sorted((one.start_byte, one.end_byte) for one in nodes if not one.children or one.type in _ATOMS):
+        if not _BLANKS.fullmatch(line[at:begin]):
+            return True
+        at = max(at, end)
+    return not _BLANKS.fullmatch(line[at:])
+
+
+def _parts_badly(node: "Node") -> bool:
+    """Whether one word was taken for two, two for one, or two commands for one."""
     whole, begin = node.text or b"", node.start_byte
-    blank = _BLANKS.get(node.type, _BETWEEN)
-    pairs = zip(node.children, node.children[1:], strict=False)
-    gaps = (whole[one.end_byte - begin : other.start_byte - begin] for one, other in pairs)
-    return not all(blank.fullmatch(gap) for gap in gaps)
+    for one, other in zip(node.children, node.children[1:], strict=False):
+        gap = whole[one.end_byte - begin : other.start_byte - begin]
+        if node.type == "concatenation" and gap:
+            return True
+        if node.type in _LINES and b"\n" in gap.replace(b"\\\n", b""):
+            return True
+        if node.type in _COMMANDS and not gap and not {one.type, other.type} & _REDIRECTS:
+            return True
+    return False
 
 
 def _starts(command: "Node") -> Iterator[Start]:
     """The command as it is written, with its name less a directory, and what it carries."""
-    words = [
-        _word(node) for node in command.named_children if node.type not in ("variable_assignment", "file_redirect")
-    ]
-    if command.type != "command":
-        words = [_word(node) for node in command.children]
+    skipped = _BESIDES if command.type == "command" else ()
+    words = [_word(node) for node in command.children if node.type not in skipped]
     yield from _named(words)
     if words and words[0].text.rpartition("/")[2] in _CARRIERS:
         for index in range(1, len(words)):
@@ -206,8 +219,8 @@ def _word(node: "Node") -> Start:
         case "string":
             inner = node.named_children
             if all(part.type == "string_content" for part in inner):
-                return Start(re.sub(r"\\([$`\"\\\n])", _escaped, _text(node)[1:-1]), whole=True)
-            return Start(_text(inner[0]) if inner[0].type == "string_content" else "", whole=False)
+                return Start(_unescaped(_text(node)[1:-1]), whole=True)
+            return Start(_unescaped(_text(inner[0])) if inner[0].type == "string_content" else "", whole=False)
         case "word" | "number" | "variable_name" | "test_operator":
             return _literal(_text(node))
     # What is left are signs of the language; a lone `$` or backtick may be the first half of something.
@@ -230,6 +243,11 @@ def _literal(text: str) -> Start:
     if unknown is None:
         return Start(re.sub(r"\\(.)", _escaped, text, flags=re.DOTALL), whole=True)
     return Start(re.split(r"[\\*?\[{~$`]", text, maxsplit=1)[0], whole=False)
+
+
+def _unescaped(text: str) -> str:
+    """The inside of double quotes."""
+    return re.sub(r"\\([$`\"\\\n])", _escaped, text)
 
 
 def _escaped(found: re.Match[str]) -> str:
