@@ -130,9 +130,7 @@ async def test_a_grant_decides_and_is_named(lab: Lab) -> None:
     ]
 
 
-async def test_a_host_that_asks_its_own_human_is_never_asked_about(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_host_that_asks_its_own_human_is_never_asked_about(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab.host, "access", lambda *_: None)
     lab.rules("always-ask", echo="deny")
     assert text(await lab.client.call("echo", {"text": "x"})) == "x"

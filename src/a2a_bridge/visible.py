@@ -53,7 +53,7 @@ class Field(NamedTuple):
     @property
     def size(self) -> str:
         """How long it is, and which characters it has that may not be what they look like."""
-        lines = self.plain.count("\n") + 1
+        lines = self.plain.count("\n") + (not self.plain.endswith("\n"))
         foreign = beyond_ascii(self.plain)
         counted = f"{_count(len(self.plain), 'character')}, {_count(lines, 'line')}"
         return f"{counted}; not ASCII: {foreign}" if foreign else counted

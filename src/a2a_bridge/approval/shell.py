@@ -38,12 +38,14 @@ MOST_BYTES = 4096
 # Stands for a blank inside of one word, which a blank between two words of a rule does not match.
 _INNER_BLANK = "\N{SYMBOL FOR SPACE}"
 _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
+_TIGHT = frozenset({"concatenation", "simple_expansion"})
 _ATOMS = frozenset({"string", "heredoc_body"})
 _LINES = _COMMANDS | {"file_redirect"}
 _REDIRECTS = frozenset({"file_redirect", "herestring_redirect"})
 _BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_BRACE_OR_END = re.compile(r"(?<!\$)\{|\n")
 _BARE_BLANK = re.compile(r"(?<!\\)(?:\\\\)*\s")
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]+\])?\+?=", re.ASCII)
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*(?:\[[^\[\]\s]+\])?\+?=", re.ASCII)
 # As the first word without quotes, these are no command's name.
 _RESERVED = {"case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select"}
 _RESERVED |= {"then", "until", "while", "time"}
@@ -129,6 +131,8 @@ def _hides(node: "Node") -> bool:
     """Whether a shell may find a command where the grammar found something else."""
     if node.type == "command_substitution" and node.children[0].type == "`":
         return "\\" in _text(node)
+    if node.type == "expansion" and _BRACE_OR_END.search(_text(node)):
+        return True
     if node.type == "heredoc_redirect":
         return _hides_in_document(node)
     if not node.children:
@@ -151,7 +155,8 @@ def _hides_in_document(node: "Node") -> bool:
 def _strays(node: "Node") -> bool:
     """Words of a command that were taken for a redirection's, for an operand, or for what no shell would assign."""
     if node.type == "file_redirect":
-        return sum(part.type != "file_descriptor" for part in node.children) > 2
+        _, *targets = [_text(part) for part in node.children if part.type != "file_descriptor"]
+        return len(targets) > 1 or any(target.startswith("-") for target in targets)
     if node.type == "variable_assignment":
         return not _ASSIGNED.match(_text(node))
     return node.type == "command" and any(part.type in ("==", "=~") for part in node.children)
@@ -172,7 +177,7 @@ def _parts_badly(node: "Node") -> bool:
     whole, begin = node.text or b"", node.start_byte
     for one, other in zip(node.children, node.children[1:], strict=False):
         gap = whole[one.end_byte - begin : other.start_byte - begin]
-        if node.type == "concatenation" and gap:
+        if node.type in _TIGHT and gap:
             return True
         if node.type in _LINES and b"\n" in gap.replace(b"\\\n", b""):
             return True
