@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import socket
 import struct
 import subprocess
@@ -18,7 +19,7 @@ from a2a_bridge.approval.queue import GAVE_UP
 from a2a_bridge.calls import Outcome
 from a2a_bridge.control import messages
 from a2a_bridge.hosts.scripted import ScriptedHost
-from tests.hosts import LOOPS
+from tests.hosts import LOOPS, soon
 from tests.support.asking import ALWAYS_ASK, Lent, ask, connected, http_call, lent, question, waiting
 from tests.support.callers import TOKEN, Client, HttpCaller, read_reply, request
 from tests.support.processes import Served, records, scripted
@@ -218,16 +219,104 @@ async def test_a_client_process_that_was_killed_gets_nothing_run(bridge: Served)
     client = Client(HttpCaller(bridge))
     session = await client.open(name="lab")
     for number in range(30):
-        caller = subprocess.Popen([sys.executable, "-IS", "-c", CALLER, str(bridge.port)], stdin=subprocess.PIPE)
-        assert caller.stdin is not None
-        caller.stdin.write(http_call(session, "echo", {"text": f"{number}"}))
-        caller.stdin.close()
-        asked = await question(bridge)
-        caller.kill()
-        caller.wait()
-        ask(bridge, messages.APPROVE, id=asked["id"])
+        command = [sys.executable, "-IS", "-c", CALLER, str(bridge.port)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as caller:
+            assert caller.stdin is not None
+            caller.stdin.write(http_call(session, "echo", {"text": f"{number}"}))
+            caller.stdin.close()
+            asked = await question(bridge)
+            caller.kill()
+            caller.wait()
+            ask(bridge, messages.APPROVE, id=asked["id"])
         assert waiting(bridge) == []
-    # What is called now is behind all of them.
+    await client.message("ping")
+    assert [record["phase"] for record in records(bridge.audit)] == ["start"] * 30
+    assert len(ask(bridge, messages.GRANTS)) == 30
+
+
+MANY = 5000
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Room for that many connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, MANY + 1000), max(hard, MANY + 1000)))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def resident_kilobytes(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+def in_flight(bridge: Served) -> int:
+    found = ask(bridge, messages.STATUS)["calls"]
+    assert isinstance(found, int)
+    return found
+
+
+async def held(bridge: Served, session: str, identical: bool) -> list[socket.socket]:
+    """That many calls that wait."""
+    links = []
+    for number in range(MANY):
+        links.append(socket.create_connection(("127.0.0.1", bridge.port)))
+        links[-1].sendall(http_call(session, "echo", {"text": "same" if identical else f"number {number}"}))
+    await soon(lambda: in_flight(bridge) == MANY, "all calls have come")
+    return links
+
+
+async def let_go(bridge: Served, links: list[socket.socket]) -> None:
+    for link in links:
+        link.close()
+    await soon(lambda: in_flight(bridge) == 0, "all calls have gone")
+
+
+@pytest.mark.usefixtures("many_files")
+@pytest.mark.parametrize("identical", [False, True])
+async def test_five_thousand_waiting_calls_are_listed_and_withdrawn(bridge: Served, identical: bool) -> None:
+    client = Client(HttpCaller(bridge))
+    session = await client.open(name="lab")
+    links = await held(bridge, session, identical)
+    listed = waiting(bridge)
+    assert len(listed) == (1 if identical else MANY)
+    assert sum(one["callers"] for one in listed) == MANY
     assert (await client.message("ping")).result == {}
-    found = records(bridge.audit)
-    assert [record["phase"] for record in found] == ["start"] * 30
+    shown = ask(bridge, messages.OVERVIEW)
+    assert (shown["waiting"], shown["running"], len(shown["live"])) == (MANY, 0, 100)
+
+    await let_go(bridge, links)
+    assert waiting(bridge) == []
+    assert (await client.message("ping")).result == {}
+    assert {record["phase"] for record in records(bridge.audit)} == {"start"}
+    assert {one["outcome"] for one in ask(bridge, messages.OVERVIEW)["ended"]} == {"withdrawn"}
+
+
+@pytest.mark.usefixtures("many_files")
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+async def test_the_memory_of_waiting_calls_is_small_and_used_again(bridge: Served) -> None:
+    session = await Client(HttpCaller(bridge)).open(name="lab")
+    empty = resident_kilobytes(bridge.process.pid)
+    peaks = []
+    for _ in range(2):
+        links = await held(bridge, session, identical=False)
+        peaks.append(resident_kilobytes(bridge.process.pid))
+        await let_go(bridge, links)
+    assert (peaks[0] - empty) / MANY < 30, "KiB for each waiting call"
+    assert (peaks[1] - peaks[0]) / MANY < 3, "KiB for each call that has gone"
+
+
+@pytest.mark.usefixtures("many_files")
+@pytest.mark.parametrize("identical", [False, True])
+async def test_five_thousand_waiting_calls_are_answered_when_their_session_ends(
+    bridge: Served, identical: bool
+) -> None:
+    client = Client(HttpCaller(bridge))
+    links = await held(bridge, await client.open(name="lab"), identical)
+    assert (await client.caller.send("DELETE", client.headers())).status == 204
+    for link in links:
+        with link:
+            assert b"withdrawn: its session ended; nothing ran" in link.recv(65536)
+    shown = ask(bridge, messages.OVERVIEW)
+    assert (shown["running"], shown["waiting"], shown["done"], shown["failed"]) == (0, 0, 0, MANY)

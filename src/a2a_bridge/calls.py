@@ -117,6 +117,7 @@ class _Reducer:
     def value(self, value: object) -> object:
         if isinstance(value, str):
             return self._string(value)
+        self._left -= 8
         if isinstance(value, list):
             kept = [self.value(item) for item in takewhile(lambda _: self._left > 0, value)]
             return kept if len(kept) == len(value) else [*kept, f"[{len(value)} in all]"]
@@ -124,7 +125,6 @@ class _Reducer:
             some = takewhile(lambda _: self._left > 0, value.items())
             short = {self._string(str(name)): self.value(item) for name, item in some}
             return short if len(short) == len(value) else {**short, "…": f"[{len(value)} in all]"}
-        self._left -= 8
         return value
 
     def _string(self, text: str) -> str:

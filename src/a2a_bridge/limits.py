@@ -45,7 +45,8 @@ class Limits(msgspec.Struct, frozen=True):
         left, kept = self.result_bytes, list[Content]()
         for block in result.content:
             fitting = self._fitting(block, left)
-            left -= min(left, _size(block))
+            if fitting is block or isinstance(block, Text):  # an image that is left out leaves its room to the rest
+                left -= min(left, _size(block))
             kept.append(fitting)
         return Result(tuple(kept), result.is_error)
 

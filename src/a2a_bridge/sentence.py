@@ -27,8 +27,9 @@ def _text(arguments: Mapping[str, Any], name: str) -> str:
 
 
 def _number(arguments: Mapping[str, Any], name: str) -> int | None:
+    """A number to count with; what is no such number, or is longer than any that counts, is none."""
     value = arguments.get(name)
-    return value if isinstance(value, int) else None
+    return value if type(value) is int and abs(value) < 2**63 else None
 
 
 def _bash(arguments: Mapping[str, Any]) -> str:

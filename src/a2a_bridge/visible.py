@@ -8,7 +8,8 @@ from typing import NamedTuple
 LONGEST_LINE = 2000
 
 # Characters that count as printable and are not seen: fillers, blanks of other scripts, variation selectors.
-_UNSEEN = r"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_UNSEEN = r"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u180b-\u180f\ufe00-\ufe0f\U00013441\U00013442"
+_UNSEEN += r"\U00016fe4\U0001d159\U000e0100-\U000e01ef"
 _HIDDEN = re.compile(f"[{_UNSEEN}]")
 # How an escape begins, where the text itself says so.
 _ESCAPE = re.compile(r"\\(?=u\{)")
@@ -60,11 +61,15 @@ class Field(NamedTuple):
 
 
 def fields(arguments: str) -> list[Field]:
-    """Arguments (JSON text) as fields to read: the members of an object, or one field without a name."""
-    value = json.loads(arguments)
-    if not isinstance(value, dict):
-        return [_field("", value)]
-    return [_field(exact(name), member) for name, member in value.items()]
+    """Arguments (JSON text) as fields to read: the members of an object, or one field without a name. What is nested
+    too deep to be laid out is one field too, as it came."""
+    try:
+        value = json.loads(arguments)
+        if not isinstance(value, dict):
+            return [_field("", value)]
+        return [_field(exact(name), member) for name, member in value.items()]
+    except RecursionError:
+        return [Field("", exact(arguments), True, arguments)]
 
 
 def _field(name: str, value: object) -> Field:

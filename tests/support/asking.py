@@ -89,8 +89,9 @@ async def connected(port: int) -> socket.socket:
 
 
 def control(served: Served) -> Path:
-    """The bridge's control socket."""
-    return served.home / "a2a-bridge" / f"{served.process.pid}.sock"
+    """The bridge's control socket: where commands look for it, or where the scripted bridge has it."""
+    found = [served.home / name / f"{served.process.pid}.sock" for name in ("a2a-bridge", "control")]
+    return next(path for path in found if path.exists())
 
 
 def ask(served: Served, method: str, **params: object) -> Any:
@@ -123,6 +124,3 @@ def text(reply: Any) -> str:
     """The text of one that went well."""
     assert reply.result["isError"] is False, reply.result
     return str(reply.result["content"][0]["text"])
-
-
-__all__ = ["Client"]

@@ -73,8 +73,8 @@ class Rule(msgspec.Struct, frozen=True):
             return False
         if self.command is None:
             return True
-        if access.command is None:
-            return False
+        if access.command is None:  # a line that nobody knows: as one that cannot be read
+            return self.verdict is not Verdict.ALLOW
         line = read(access.command)
         return self._allows(line, access) if self.verdict is Verdict.ALLOW else self._meets(line)
 

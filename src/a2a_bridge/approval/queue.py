@@ -64,8 +64,9 @@ class Waiter(msgspec.Struct, eq=False):
 
 
 class Request(msgspec.Struct, eq=False):
-    """One question to the owner. `arguments` are all that will run, as JSON, of `length` characters. `asked` and `ended` are in seconds of the
-    clock; `withdrawn` says why it is one of the earlier ones, `grant` what an approval then left."""
+    """One question to the owner. `arguments` are all that will run, as JSON, of `length` characters. `asked` and
+    `ended` are in seconds of the clock; `withdrawn` says why it is one of the earlier ones, `grant` what an approval
+    then left."""
 
     id: int
     tool: str

@@ -35,6 +35,9 @@ class Line(msgspec.Struct, frozen=True):
 # costs the grammar time by the cube of the length, 0.09 s at this one.
 MOST_BYTES = 4096
 
+# Of a command that runs what stands behind it, no more words are looked at; with more it may run anything.
+MOST_CARRIED = 64
+
 # Stands for a blank inside of one word, which a blank between two words of a rule does not match.
 _INNER_BLANK = "\N{SYMBOL FOR SPACE}"
 _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
@@ -42,8 +45,11 @@ _TIGHT = frozenset({"concatenation", "simple_expansion"})
 _ATOMS = frozenset({"string", "heredoc_body"})
 _LINES = _COMMANDS | {"file_redirect"}
 _REDIRECTS = frozenset({"file_redirect", "herestring_redirect"})
-_BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*")
+# The grammar loses a `-` before a here-document.
+_BLANKS = re.compile(rb"(?:[ \t\n]|\\\n)*(?:[ \t]-[ \t]+)?")
+_LOST_DASH = re.compile(r"[ \t]-[ \t]")
 _BRACE_OR_END = re.compile(r"(?<!\$)\{|\n")
+_DESCRIPTOR = re.compile(r"[0-9]+|\{\w+\}", re.ASCII)
 _BARE_BLANK = re.compile(r"(?<!\\)(?:\\\\)*\s")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*(?:\[[^\[\]\s]+\])?\+?=", re.ASCII)
 # As the first word without quotes, these are no command's name.
@@ -57,10 +63,15 @@ _CARRIERS |= _RESERVED
 _UNKNOWN = re.compile(r"[*?\[{$`]|(?:^|[=:])~")
 _ANYTHING = Start("", whole=False)
 _UNREADABLE = Line(None, None)
-# An end of a line that a backslash takes away, and that joins what stands on both sides. The grammar sees two words.
-_JOINT = re.compile(r"(?<=[^\\ \t\n])\\\n|\\\\\\\n")
+# An end of a line that a backslash takes away, and that joins what stands on both sides: the grammar sees two words.
+_JOINT = r"(?<=[^\\ \t\n])\\\n|\\\\\\\n|\\[ \t]\\\n"
+# Words that begin or end with a blank, which the grammar passes over.
+_BLANK_FIRST = r"(?:^|[\s;&|()<>`])\\[ \t]"
+_BLANK_LAST = r"\\[ \t](?:$|[\s;&|()<>`])"
 # Blanks to the grammar, and to no shell.
-_FALSE_BLANK = re.compile(r"[^\S \t\n]")
+_FALSE_BLANK = r"[^\S \t\n]"
+_MISREAD = re.compile(f"\0|{_JOINT}|{_BLANK_FIRST}|{_BLANK_LAST}|{_FALSE_BLANK}")
+_BACKTICK = re.compile(r"(?<!\\)(?:\\\\)*`")
 # Substitutions that the grammar may take for text.
 _SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|[$<>]\()")
 _TEXT_ALONE = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_body", "heredoc_content", "heredoc_start"})
@@ -81,7 +92,7 @@ def read(line: str) -> Line:
 @lru_cache(maxsize=64)
 def _read(line: str) -> Line:
     encoded = line.encode("utf-8", "surrogatepass")
-    if len(encoded) > MOST_BYTES or "\0" in line or _JOINT.search(line) or _FALSE_BLANK.search(line):
+    if len(encoded) > MOST_BYTES or _MISREAD.search(line):
         return _UNREADABLE
     root = _parser().parse(encoded).root_node
     nodes = list(_nodes(root))
@@ -89,6 +100,8 @@ def _read(line: str) -> Line:
         return _UNREADABLE
     commands = [node for node in nodes if node.type in _COMMANDS]
     starts = tuple(start for node in commands for start in _starts(node))
+    if "<<" in line and _LOST_DASH.search(line):
+        starts = tuple(Start(start.text, whole=False) for start in starts)
     single = len(commands) == 1 and root.named_child_count == 1 and root.named_children[0].type == "command"
     return Line(_only(line) if single else None, starts)
 
@@ -146,17 +159,23 @@ def _hides_in_text(node: "Node") -> bool:
 
 
 def _hides_in_document(node: "Node") -> bool:
-    parts = {part.type: _text(part) for part in node.children}
-    quoted = re.search(r"['\"\\]", parts.get("heredoc_start", ""))
-    unseen = not quoted and re.search(r"(?<!\\)(?:\\\\)*`", parts.get("heredoc_body", ""))
-    return bool(unseen or node.children_by_field_name("argument"))
+    """A here-document. On the line that begins it there may be another command, which has to end there too."""
+    parts = {part.type: part for part in node.children}
+    start, body = parts.get("heredoc_start"), parts.get("heredoc_body")
+    if start is None or body is None or node.children_by_field_name("argument"):
+        return True
+    begun = (node.text or b"")[: body.start_byte - node.start_byte]
+    quoted = re.search(r"['\"\\]", _text(start))
+    return b"\n" in begun[:-1] or (not quoted and _BACKTICK.search(_text(body)) is not None)
 
 
 def _strays(node: "Node") -> bool:
     """Words of a command that were taken for a redirection's, for an operand, or for what no shell would assign."""
     if node.type == "file_redirect":
-        _, *targets = [_text(part) for part in node.children if part.type != "file_descriptor"]
-        return len(targets) > 1 or any(target.startswith("-") for target in targets)
+        parts = [_text(part) for part in node.children]
+        if node.children[0].type == "file_descriptor" and not _DESCRIPTOR.fullmatch(parts.pop(0)):
+            return True
+        return len(parts) > 2 or parts[-1].startswith("-")
     if node.type == "variable_assignment":
         return not _ASSIGNED.match(_text(node))
     return node.type == "command" and any(part.type in ("==", "=~") for part in node.children)
@@ -189,10 +208,13 @@ def _parts_badly(node: "Node") -> bool:
 def _starts(command: "Node") -> Iterator[Start]:
     """The command as it is written, with its name less a directory, and what it carries."""
     skipped = _BESIDES if command.type == "command" else ()
-    words = [_word(node) for node in command.children if node.type not in skipped]
+    found = [_word(node) for node in command.children if node.type not in skipped]
+    words = [Start(joined([word.text]), word.whole) for word in found]
     yield from _named(words)
     if words and words[0].text.rpartition("/")[2] in _CARRIERS:
-        for index in range(1, len(words)):
+        if len(words) > MOST_CARRIED:
+            yield _ANYTHING
+        for index in range(1, min(len(words), MOST_CARRIED)):
             yield from _named(words[index:])
 
 
@@ -210,8 +232,8 @@ def _start(words: list[Start]) -> Start:
     for word in words:
         known.append(word.text)
         if not word.whole:
-            return Start(joined(known), whole=False)
-    return Start(joined(known), whole=True)
+            return Start(" ".join(known), whole=False)
+    return Start(" ".join(known), whole=True)
 
 
 def _word(node: "Node") -> Start:
@@ -222,10 +244,11 @@ def _word(node: "Node") -> Start:
         case "raw_string":
             return Start(_text(node)[1:-1], whole=True)
         case "string":
-            inner = node.named_children
-            if all(part.type == "string_content" for part in inner):
+            unknown = [part for part in node.named_children if part.type != "string_content"]
+            if not unknown:
                 return Start(_unescaped(_text(node)[1:-1]), whole=True)
-            return Start(_unescaped(_text(inner[0])) if inner[0].type == "string_content" else "", whole=False)
+            known = (node.text or b"")[1 : unknown[0].start_byte - node.start_byte]
+            return Start(_unescaped(known.decode("utf-8", "surrogatepass")), whole=False)
         case "word" | "number" | "variable_name" | "test_operator":
             return _literal(_text(node))
     # What is left are signs of the language; a lone `$` or backtick may be the first half of something.
