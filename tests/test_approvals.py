@@ -14,7 +14,7 @@ from a2a_bridge.bridge import PAUSED, SHARED, SHARED_FATE, STOPPING
 from a2a_bridge.errors import ControlError
 from a2a_bridge.sessions import MOST_SESSIONS
 from a2a_bridge.tool import Access
-from tests.support.asking import text, words
+from tests.support.asking import answer, text, words
 from tests.support.callers import Client, MemoryCaller, Reply
 from tests.support.processes import records
 
@@ -55,7 +55,7 @@ class Lab:
     async def hang_up(self, call: Pending) -> None:
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await call
+            await answer(call)
 
     @property
     def audit(self) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ async def test_without_mode_and_rules_nothing_is_decided_and_the_record_is_as_be
 async def test_the_fields_of_l1_stay_and_decided_comes_with_them(lab: Lab) -> None:
     call, number = await lab.asks(text="x")
     lab.approvals.approve(number)
-    await call
+    await answer(call)
     start, done = lab.audit
     assert set(start) == {"ts", "phase", "id", "sid", "tool", "args"}
     assert set(done) == set(start) | {"isError", "decided"}
@@ -122,7 +122,7 @@ async def test_a_denied_tool_that_is_not_exposed_reads_as_unknown(lab: Lab) -> N
 async def test_a_grant_decides_and_is_named(lab: Lab) -> None:
     call, number = await lab.asks(text="x")
     lab.approvals.approve(number, Kind.CALL)
-    await call
+    await answer(call)
     assert text(await lab.client.call("echo", {"text": "x"})) == "x"
     assert [record["decided"] for record in lab.done] == [
         "approved by the owner (grant 1: this call, for the session)",
@@ -148,7 +148,7 @@ async def test_a_host_whose_access_has_a_bug_is_asked_about_as_exec(lab: Lab, mo
     assert lab.approvals.find(number).reason == "mode write, tier exec, no rule"
     assert "tool 'echo': its access cannot be told: RuntimeError: a bug" in lab.caller.reports[0]
     lab.approvals.approve(number)
-    assert text(await call) == "x"
+    assert text(await answer(call)) == "x"
 
 
 async def test_while_a_call_waits_nothing_of_it_runs_and_others_are_served(lab: Lab) -> None:
@@ -159,7 +159,7 @@ async def test_while_a_call_waits_nothing_of_it_runs_and_others_are_served(lab: 
     assert (await lab.client.call("image", {}, 77)).result["isError"] is False
     assert [name for name, _, _ in lab.host.seen] == ["image"]
     lab.approvals.approve(number)
-    assert text(await call) == "x"
+    assert text(await answer(call)) == "x"
     assert [name for name, _, _ in lab.host.seen] == ["image", "echo"]
 
 
@@ -205,7 +205,7 @@ WITHDRAWN = "withdrawn: its session ended; nothing ran. Open a new session and c
 
 
 @pytest.mark.parametrize(
-    ("act", "answer", "earlier"),
+    ("act", "said", "earlier"),
     [
         (deny, "denied: by the owner (who gave no reason; nothing ran). Do not repeat the call as it is", ""),
         (
@@ -222,11 +222,11 @@ WITHDRAWN = "withdrawn: its session ended; nothing ran. Open a new session and c
     ],
 )
 async def test_what_a_call_that_waited_is_answered(
-    lab: Lab, act: Callable[[Lab, int], Awaitable[None]], answer: str, earlier: str
+    lab: Lab, act: Callable[[Lab, int], Awaitable[None]], said: str, earlier: str
 ) -> None:
     call, number = await lab.asks(text="x")
     await act(lab, number)
-    assert words(await call) == answer
+    assert words(await answer(call)) == said
     assert not lab.host.seen
     assert lab.approvals.waits == 0
     assert [one.withdrawn for one in lab.approvals.earlier()] == ([earlier] if earlier else [])
@@ -249,10 +249,10 @@ async def test_only_the_calls_of_the_session_that_ends_are_withdrawn(lab: Lab) -
     first, _ = await lab.asks(text="x")
     second, number = await lab.asks(client=other, text="x")
     await delete_session(lab, 0)
-    assert words(await first) == WITHDRAWN
+    assert words(await answer(first)) == WITHDRAWN
     assert lab.approvals.waits == 1
     lab.approvals.approve(number)
-    assert text(await second) == "x"
+    assert text(await answer(second)) == "x"
     assert len(lab.host.seen) == 1
 
 
@@ -268,7 +268,7 @@ async def test_a_pause_right_after_the_approval_holds(lab: Lab, turns: int) -> N
     await lab.bridge.pause()
     ran = len(lab.host.seen)
     assert lab.host.cancelled == ran
-    assert words(await call) == PAUSED
+    assert words(await answer(call)) == PAUSED
     assert len(lab.host.seen) == ran
 
 
@@ -276,7 +276,7 @@ async def test_a_stop_right_after_the_approval_holds(lab: Lab) -> None:
     call, number = await lab.asks(text="x")
     lab.approvals.approve(number)
     await lab.bridge.stop(grace=1e9)
-    assert words(await call) == STOPPING
+    assert words(await answer(call)) == STOPPING
     assert not lab.host.seen
 
 
@@ -328,8 +328,8 @@ async def test_a_retry_joins_what_waits_and_it_runs_once_for_both(lab: Lab) -> N
     second, same = await lab.asks(client=other, text="x")
     assert number == same
     lab.approvals.approve(number)
-    assert len((await second).result["content"]) == 1
-    assert [block["text"] for block in (await first).result["content"]] == ["x", SHARED]
+    assert len((await answer(second)).result["content"]) == 1
+    assert [block["text"] for block in (await answer(first)).result["content"]] == ["x", SHARED]
     assert len(lab.host.seen) == 1
     assert sorted(record["decided"] for record in lab.done) == ["approved by the owner", "with an identical call"]
 
@@ -338,7 +338,7 @@ async def test_a_denial_is_for_all_who_joined(lab: Lab) -> None:
     first, number = await lab.asks(text="x")
     second, _ = await lab.asks(text="x")
     lab.approvals.deny(number, "no")
-    assert words(await first) == words(await second)
+    assert words(await answer(first)) == words(await answer(second))
 
 
 async def test_those_who_joined_do_not_wait_for_ever_when_the_one_that_runs_is_cancelled(lab: Lab) -> None:
@@ -347,7 +347,7 @@ async def test_those_who_joined_do_not_wait_for_ever_when_the_one_that_runs_is_c
     lab.approvals.approve(number)
     await lab.host.started.wait()
     await lab.hang_up(second)
-    assert words(await first) == SHARED_FATE
+    assert words(await answer(first)) == SHARED_FATE
     assert lab.host.cancelled == 1
 
 
@@ -358,7 +358,7 @@ async def test_of_those_who_joined_one_that_is_still_there_runs(lab: Lab, gone: 
     for index in gone:
         calls[index][0].cancel()
     left = [call for index, (call, _) in enumerate(calls) if index not in gone]
-    assert {text(await call) for call in left} == {"x"}
+    assert {text(await answer(call)) for call in left} == {"x"}
     assert len(lab.host.seen) == 1
     assert lab.approvals.grants.all() == []
 
@@ -368,7 +368,7 @@ async def test_the_first_answer_counts_and_a_later_one_is_told(lab: Lab) -> None
     lab.approvals.approve(number)
     with pytest.raises(ControlError, match=f"request {number}: it has been approved; a2a-bridge approvals shows"):
         lab.approvals.deny(number)
-    assert text(await call) == "x"
+    assert text(await answer(call)) == "x"
     with pytest.raises(ControlError, match=f"request {number}: it has been approved"):
         lab.approvals.approve(number)
     assert len(lab.host.seen) == 1
@@ -386,7 +386,7 @@ async def test_the_arguments_that_run_are_those_that_are_shown(lab: Lab) -> None
     (request,) = lab.approvals.waiting()
     shown = json.loads(request.arguments)
     lab.approvals.approve(request.id)
-    await call
+    await answer(call)
     ((_, got, _),) = lab.host.seen
     assert repr(shown) == repr(got)
     assert shown["big"] == 2**70

@@ -34,7 +34,7 @@ class NoAudit:
 class Parts:
     """A bridge with everything that it knows."""
 
-    def __init__(self, mode: Mode = "yolo", limits: Limits = Limits()) -> None:
+    def __init__(self, mode: Mode = "yolo", limits: Limits | None = None) -> None:
         self.host = ScriptedHost()
         self.audit = NoAudit()
         self.settled: list[Settled] = []
@@ -42,7 +42,7 @@ class Parts:
         ids = iter(f"call-{number}" for number in range(100))
         clock = iter(float(number) for number in range(1000))
         self.approvals = Approvals(Policy(mode), Grants(lambda: 0.0, 600), lambda: 0.0)
-        rules = Rules(Exposure(), self.approvals, limits)
+        rules = Rules(Exposure(), self.approvals, limits or Limits())
         self.bridge = Bridge(
             self.host, rules, self.audit, ids.__next__, self.reports.append, self.settled.append, clock.__next__
         )

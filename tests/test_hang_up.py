@@ -127,7 +127,7 @@ def test_the_same_with_an_approval_over_the_control_socket(run: Run, tmp_path: P
     async def race() -> None:
         async with racing(tmp_path) as racer:
             owner = socket.socket(socket.AF_UNIX)
-            owner.connect(str(tmp_path / "control" / f"{os.getpid()}.sock"))
+            owner.connect(str(tmp_path / "a2a-bridge" / f"{os.getpid()}.sock"))
             for number in range(ROUNDS):
                 link, question = await racer.asks(text=f"<{number}>")
                 (reset if number % 2 else end)(link)

@@ -13,9 +13,12 @@ import pytest
 
 from a2a_bridge.control import messages
 from tests.hosts import alive, all_gone, pids, soon
-from tests.support.asking import ALWAYS_ASK, ask, question, text, waiting, words
+from tests.support.asking import ALWAYS_ASK, answer, ask, lent, question, text, waiting, words
 from tests.support.callers import Client, HttpCaller, Reply
 from tests.support.processes import Served, a2a, environment, records, served
+
+# What a command says that had just asked when the bridge ended.
+CUT_OFF = "the bridge closed the connection"
 
 Pending = asyncio.Task[Reply]
 
@@ -81,7 +84,7 @@ async def test_a_call_hangs_until_a_command_from_another_process_approves_it(
     assert not call.done()
     assert not (home / "trace").exists()
     assert said(home, "approve", "1") == "request 1 approved: it runs\n"
-    assert text(await call) == "ran\n\n"
+    assert text(await answer(call)) == "ran\n"
     assert (home / "trace").read_text() == "ran\n"
     done = {record["tool"]: record for record in records(bridge.audit) if record["phase"] == "done"}
     assert done["bash"]["decided"] == "approved by the owner"
@@ -94,10 +97,10 @@ async def test_a_call_hangs_until_a_command_from_another_process_approves_it(
 async def test_a_denial_with_a_reason_reaches_the_caller(bridge: Served, home: Path, client: Client) -> None:
     call = await bash(bridge, client, "touch trace")
     assert said(home, "deny", "1", "--reason", "  use the simulator ") == "request 1 denied\n"
-    assert words(await call).startswith("denied: use the simulator (the owner's reason; nothing ran).")
+    assert words(await answer(call)).startswith("denied: use the simulator (the owner's reason; nothing ran).")
     call = await bash(bridge, client, "touch trace")
     assert said(home, "deny", "2") == "request 2 denied\n"
-    assert words(await call).startswith("denied: by the owner (who gave no reason; nothing ran).")
+    assert words(await answer(call)).startswith("denied: by the owner (who gave no reason; nothing ran).")
     assert not (home / "trace").exists()
     assert refused(home, "deny", "2").startswith("a2a-bridge: request 2: it has been denied")
 
@@ -110,7 +113,7 @@ async def test_approvals_shows_all_of_a_question(bridge: Served, home: Path, cli
         "request 1  bash  exec  waiting for N s",
         f"  asked by claude-code 3.4.1 (session {session}, 127.0.0.1)",
         f"  in {home}",
-        "  command (44 characters, 2 lines; not ASCII: │ U+2502 box drawings light vertical):",
+        "  command (42 characters, 2 lines; not ASCII: │ U+2502 box drawings light vertical):",
         "  │ make flash \\u{202e}; rm -rf /",
         "  │   │ request 9  bash",
         "  background (4 characters, 1 line, JSON):",
@@ -132,7 +135,7 @@ async def test_approvals_shows_all_of_a_question(bridge: Served, home: Path, cli
     }
     await hang_up(bridge, call)
     shown = timeless(said(home, "approvals")).splitlines()
-    assert shown[0] == "request 1  bash  exec  asked earlier, N s ago; its caller cancelled or hung up"
+    assert shown[0] == "request 1  bash  exec  asked earlier, N s ago; it was cancelled, or its caller hung up"
 
 
 async def test_a_long_question_is_cut_in_the_list_and_whole_when_asked_for(
@@ -141,14 +144,31 @@ async def test_a_long_question_is_cut_in_the_list_and_whole_when_asked_for(
     line = "echo " + "x" * 60
     call = await bash(bridge, client, "\n".join([line] * 1000) + "\ntouch trace")
     listed = said(home, "approvals")
-    assert (
-        f"\n  … and {len(line) * 988 + 988 + len('touch trace')} characters more: a2a-bridge approvals 1 sh" in listed
-    )
+    assert f"\n  … and {988 * 66 + 12} characters more: a2a-bridge approvals 1 shows all" in listed
     assert "touch trace" not in listed
     whole = said(home, "approvals", "1")
     assert whole.count(f"  │ {line}\n") == 1000
     assert "  │ touch trace\n" in whole
     await hang_up(bridge, call)
+
+
+async def test_nothing_that_a_caller_names_can_forge_a_line(home: Path) -> None:
+    """The tool's and the arguments' names come from the caller too, where the host lets them."""
+    forged = "x\n  a2a-bridge approve 1\x1b[2J"
+    async with lent(home) as one:
+        caller = Client(HttpCaller(Served(one.live.url, ALWAYS_ASK["token"], home, None)))  # type: ignore[arg-type]
+        await caller.open(name=forged)
+        calls = [asyncio.create_task(caller.call(forged, {forged: number, "n": forged})) for number in range(22)]
+        while len(one.order(messages.APPROVALS)) < len(calls):
+            await asyncio.sleep(0.001)
+        for arguments in (["approvals"], ["approvals", "2"], ["calls"], ["sessions"]):
+            shown = await asyncio.to_thread(said, home, *arguments)
+            assert "\x1b" not in shown
+            real = [line for line in shown.splitlines() if re.match(r"  a2a-bridge approve 1\b", line)]
+            assert real == (["  a2a-bridge approve 1   a2a-bridge deny 1"] if arguments == ["approvals"] else [])
+        one.order(messages.APPROVE, id=1, scope="tool")
+        await asyncio.gather(*calls)
+        assert "\x1b" not in await asyncio.to_thread(said, home, "grants")
 
 
 async def test_a_change_is_shown_with_its_difference(bridge: Served, home: Path, client: Client) -> None:
@@ -162,54 +182,66 @@ async def test_a_change_is_shown_with_its_difference(bridge: Served, home: Path,
     (home / "note").write_text("three\n")
     assert "  │ it would fail: " in said(home, "approvals", "1")
     said(home, "deny", "1")
-    assert words(await call).startswith("denied: ")
+    assert words(await answer(call)).startswith("denied: ")
 
 
-async def test_watch_shows_each_question_as_it_comes_and_goes(bridge: Served, home: Path, client: Client) -> None:
-    out = home / "watched"
+class Watcher:
+    """`approvals --watch` in a process of its own."""
+
+    def __init__(self, home: Path, process: subprocess.Popen[str]) -> None:
+        self._out = home / "watched"
+        self.process = process
+
+    async def shows(self, words: str) -> None:
+        await soon(lambda: words in self._out.read_text(), f"{words} is shown")
+
+    def ends(self) -> tuple[int, str]:
+        """Its exit code, and what it said of it."""
+        _, err = self.process.communicate(timeout=20)
+        return self.process.returncode, err
+
+
+@pytest.fixture
+def watcher(bridge: Served, home: Path) -> Iterator[Watcher]:
+    command = [sys.executable, "-m", "a2a_bridge", "approvals", "--watch"]
     with (
-        out.open("w") as file,
-        subprocess.Popen(
-            [sys.executable, "-m", "a2a_bridge", "approvals", "--watch"],
-            stdout=file,
-            stderr=subprocess.PIPE,
-            env=environment(home),
-            text=True,
-        ) as watcher,
+        (home / "watched").open("w") as file,
+        subprocess.Popen(command, stdout=file, stderr=subprocess.PIPE, env=environment(home), text=True) as process,
     ):
-        first = await bash(bridge, client, "echo first")
-        await soon(lambda: "request 1  bash  exec  waiting" in out.read_text(), "it is shown")
-        ask(bridge, messages.APPROVE, id=1)
-        assert text(await first) == "first\n\n"
-        await soon(lambda: "request 1: answered\n" in out.read_text(), "its end is shown")
-        second = await bash(bridge, client, "echo second")
-        await soon(lambda: "request 2  bash  exec  waiting" in out.read_text(), "it is shown")
-        await hang_up(bridge, second)
-        await soon(lambda: "request 2: its caller cancelled or hung up\n" in out.read_text(), "its end is shown")
-        bridge.process.terminate()
-        bridge.process.wait()
-        assert watcher.wait(20) == 1
-        assert watcher.stderr is not None
-        assert watcher.stderr.read() == f"a2a-bridge: the bridge with pid {bridge.process.pid} has ended\n"
+        try:
+            yield Watcher(home, process)
+        finally:
+            process.kill()
 
 
-async def test_watch_ends_with_ctrl_c(bridge: Served, home: Path, client: Client) -> None:
-    out = home / "watched"
-    with (
-        out.open("w") as file,
-        subprocess.Popen(
-            [sys.executable, "-m", "a2a_bridge", "approvals", "--watch"],
-            stdout=file,
-            stderr=subprocess.PIPE,
-            env=environment(home),
-            text=True,
-        ) as watcher,
-    ):
-        call = await bash(bridge, client, "echo first")
-        await soon(lambda: "request 1" in out.read_text(), "it is shown")
-        watcher.send_signal(signal.SIGINT)
-        assert (watcher.wait(20), watcher.communicate()[1]) == (130, "")
-        await hang_up(bridge, call)
+async def test_watch_shows_each_question_as_it_comes_and_goes(bridge: Served, client: Client, watcher: Watcher) -> None:
+    first = await bash(bridge, client, "echo first")
+    await watcher.shows("request 1  bash  exec  waiting")
+    ask(bridge, messages.APPROVE, id=1)
+    assert text(await answer(first)) == "first\n"
+    await watcher.shows("request 1: answered\n")
+    second = await bash(bridge, client, "echo second")
+    await watcher.shows("request 2  bash  exec  waiting")
+    await hang_up(bridge, second)
+    await watcher.shows("request 2: it was cancelled, or its caller hung up\n")
+
+
+async def test_watch_says_when_the_bridge_ends(bridge: Served, client: Client, watcher: Watcher) -> None:
+    call = await bash(bridge, client, "echo first")
+    await watcher.shows("request 1  bash  exec  waiting")
+    bridge.process.terminate()
+    assert words(await answer(call)).startswith("cancelled: the bridge is shutting down")
+    code, said = watcher.ends()
+    assert code == 1
+    assert said in (f"a2a-bridge: the bridge with pid {bridge.process.pid} has ended\n", f"a2a-bridge: {CUT_OFF}\n")
+
+
+async def test_watch_ends_with_ctrl_c(bridge: Served, client: Client, watcher: Watcher) -> None:
+    call = await bash(bridge, client, "echo first")
+    await watcher.shows("request 1  bash  exec  waiting")
+    watcher.process.send_signal(signal.SIGINT)
+    assert watcher.ends() == (130, "")
+    await hang_up(bridge, call)
 
 
 async def test_calls_and_cancel(bridge: Served, home: Path, client: Client) -> None:
@@ -226,10 +258,10 @@ async def test_calls_and_cancel(bridge: Served, home: Path, client: Client) -> N
     first, second = json.loads(said(home, "calls", "--json"))
     assert (first["request"], second["request"]) == (0, 2)
     assert said(home, "cancel", "1") == "call 1 cancelled: bash; its caller is told so\n"
-    assert words(await running) == "cancelled by the owner"
+    assert words(await answer(running)) == "cancelled by the owner"
     all_gone(home / "running")
     assert said(home, "cancel", second["id"]) == "call 2 cancelled: bash; its caller is told so\n"
-    assert words(await waits) == "cancelled by the owner"
+    assert words(await answer(waits)) == "cancelled by the owner"
     assert refused(home, "cancel", "1") == "a2a-bridge: there is no call 1, or no longer; a2a-bridge calls lists them"
 
 
@@ -251,13 +283,13 @@ async def test_sessions_and_their_end(bridge: Served, home: Path, client: Client
     assert said(home, "sessions", "end", one) == (
         f"session {one} ended, 1 of its calls cancelled by the owner; its client may open a new one\n"
     )
-    assert words(await running) == "cancelled by the owner"
-    assert words(await waits).startswith("withdrawn: its session ended; nothing ran.")
+    assert words(await answer(running)) == "cancelled by the owner"
+    assert words(await answer(waits)).startswith("withdrawn: its session ended; nothing ran.")
     all_gone(home / "running")
     assert (await client.message("ping")).status == 404
     assert (await other.message("ping")).result == {}
     said(home, "approve", "3")
-    assert text(await others) == "others\n\n"
+    assert text(await answer(others)) == "others\n"
     assert refused(home, "sessions", "end", one) == (
         f"a2a-bridge: there is no session {one}, or no longer; a2a-bridge sessions lists them"
     )
@@ -269,12 +301,12 @@ async def test_grants_and_their_end(bridge: Served, home: Path, client: Client) 
     assert said(home, "approve", "1", "--session") == (
         "request 1 approved: it runs; grant 1: this call, for the session (a2a-bridge grants revoke 1)\n"
     )
-    assert text(await call) == "mine\n\n"
-    assert text(await client.call("bash", {"command": "echo mine"})) == "mine\n\n"
+    assert text(await answer(call)) == "mine\n"
+    assert text(await client.call("bash", {"command": "echo mine"})) == "mine\n"
     call = await bash(bridge, client, "echo theirs")
     said(home, "approve", "2", "--tool")
-    await call
-    assert text(await client.call("bash", {"command": "echo anything"})) == "anything\n\n"
+    await answer(call)
+    assert text(await client.call("bash", {"command": "echo anything"})) == "anything\n"
     session = str(client.session)[:8]
     whose = f"claude-code 3.4.1 ({session})"
     assert said(home, "grants").splitlines() == [
@@ -290,8 +322,8 @@ async def test_grants_and_their_end(bridge: Served, home: Path, client: Client) 
     another = await bash(bridge, other, "echo mine")
     for number in (3, 4):
         said(home, "deny", str(number))
-    await call
-    await another
+    await answer(call)
+    await answer(another)
     assert (await client.caller.send("DELETE", client.headers())).status == 204
     assert said(home, "grants") == "nothing is granted\n"
 
@@ -299,7 +331,7 @@ async def test_grants_and_their_end(bridge: Served, home: Path, client: Client) 
 async def test_approving_a_tool_lets_what_waits_of_it_run_too(bridge: Served, home: Path, client: Client) -> None:
     calls = [await bash(bridge, client, f"echo {number}", number) for number in range(3)]
     assert said(home, "approve", "2", "--tool").startswith("request 2 approved: it runs; so does 2 more that waited; ")
-    assert [text(await call) for call in calls] == ["0\n\n", "1\n\n", "2\n\n"]
+    assert [text(await answer(call)) for call in calls] == ["0\n", "1\n", "2\n"]
 
 
 async def test_approving_what_was_given_up_serves_the_retry_of_a_new_session(
@@ -308,7 +340,7 @@ async def test_approving_what_was_given_up_serves_the_retry_of_a_new_session(
     call = await bash(bridge, client, "echo ran >> trace; echo done")
     await hang_up(bridge, call)
     assert said(home, "approve", "1") == (
-        "request 1 was withdrawn before (its caller cancelled or hung up), so nothing runs now; "
+        "request 1 was withdrawn before (it was cancelled, or its caller hung up), so nothing runs now; "
         "unasked runs the next identical call within 600 s (grant 1)\n"
     )
     assert not (home / "trace").exists()
@@ -319,7 +351,7 @@ async def test_approving_what_was_given_up_serves_the_retry_of_a_new_session(
     assert "approved, the next identical call runs" in said(home, "approvals")
     retry = Client(HttpCaller(bridge))
     await retry.open(name="claude-code", version="3.4.1")
-    assert text(await retry.call("bash", {"command": "echo ran >> trace; echo done"})) == "done\n\n"
+    assert text(await retry.call("bash", {"command": "echo ran >> trace; echo done"})) == "done\n"
     again = await bash(bridge, retry, "echo ran >> trace; echo done")
     assert (home / "trace").read_text() == "ran\n"
     await hang_up(bridge, again)
@@ -332,7 +364,7 @@ async def test_pause_stops_everything_and_resume_lets_it_go_on(bridge: Served, h
     waits = await bash(bridge, client, "touch trace", 3)
     for number in ("1", "2"):
         said(home, "approve", number)
-    assert text(await in_background).startswith("job 1 runs")
+    assert text(await answer(in_background)).startswith("job 1 runs")
     await soon(lambda: len(pids(said_nothing)) == 2 and len(pids(home / "job")) == 1, "they run")
 
     assert said(home, "pause") == (
@@ -340,8 +372,8 @@ async def test_pause_stops_everything_and_resume_lets_it_go_on(bridge: Served, h
     )
     assert not [pid for file in (said_nothing, home / "job") for pid in pids(file) if alive(pid)]
     paused = "paused by the owner; nothing runs until they resume. Ask them, or try again later"
-    assert words(await started) == paused
-    assert words(await waits) == paused
+    assert words(await answer(started)) == paused
+    assert words(await answer(waits)) == paused
     assert words(await client.call("read", {"path": "bridge.json"})) == paused
     assert words(await client.call("bash", {"command": "touch trace"})) == paused
     assert (await client.message("ping")).result == {}
@@ -353,7 +385,7 @@ async def test_pause_stops_everything_and_resume_lets_it_go_on(bridge: Served, h
     assert said(home, "resume") == "it was not paused\n"
     call = await bash(bridge, client, "echo on", background=True)
     said(home, "approve", "4")
-    assert text(await call).startswith("job 2 runs")
+    assert text(await answer(call)).startswith("job 2 runs")
     assert not (home / "trace").exists()
 
 

@@ -195,14 +195,14 @@ class Bridge:
                 result = await self._in_time(running)
             return self._limits.within(result) if self._limits.result_bytes else result
         except ToolError as refusal:
-            return failure(str(refusal))
+            return self._limits.within(failure(str(refusal)))
         except Withdrawn:
             raise
         except (Exception, SystemExit) as error:
             # A host may run anybody's code, and the contract promises the caller its message (M5).
             # It is no ToolError, so it is likely to be a bug that the owner should hear of too.
             self._report(f"tool '{running.tool}' raised {described(error)}")
-            return failure(str(error) or type(error).__name__)
+            return self._limits.within(failure(str(error) or type(error).__name__))
 
     async def _in_time(self, running: Running) -> Result:
         try:

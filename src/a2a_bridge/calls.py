@@ -14,7 +14,8 @@ from a2a_bridge.tool import Call, Image, Result, Text
 
 MOST_REMEMBERED = 200
 MOST_BYTES = 16 * 1024
-# Arguments of no more characters than this in the audit log, where it left out nothing, are small.
+# A tool's name of no more characters than this is small, and arguments that are so in the audit log, where it left out
+# nothing.
 _SMALL = 120
 
 
@@ -147,7 +148,12 @@ def told(result: Result | None) -> str:
 
 
 def _small(settled: Settled) -> bool:
-    if len(settled.args) > _SMALL or "<len:" in settled.args or "<max-depth>" in settled.args:
+    if (
+        len(settled.args) > _SMALL
+        or len(settled.tool) > _SMALL
+        or "<len:" in settled.args
+        or "<max-depth>" in settled.args
+    ):
         return False
     if settled.result is None:
         return True
@@ -158,7 +164,7 @@ def _small(settled: Settled) -> bool:
 def _ended(at: float, settled: Settled) -> Ended:
     return Ended(
         settled.call,
-        settled.tool,
+        settled.tool if len(settled.tool) <= _SMALL else f"{settled.tool[:_SMALL]}…",  # a caller may call it anything
         sentence(settled.tool, settled.arguments),
         at,
         settled.seconds,

@@ -1,5 +1,6 @@
 """What a real shell does with a line, with no command reachable: the oracle that the reading of lines is held to."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -70,10 +71,8 @@ class Shells:
         except subprocess.TimeoutExpired:
             complaints = b"[endless]"
         finally:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             process.communicate()
         left = sorted(os.listdir(self._empty))
         for name in left:

@@ -260,7 +260,7 @@ async def test_a_question_that_changes_while_a_reason_is_typed_is_guarded_and_th
         await person.opens()
         await person.press("r")
         await person.type("why")
-        bridge.change(1, withdrawn="its caller cancelled or hung up")
+        bridge.change(1, withdrawn="it was cancelled, or its caller hung up")
         await person.sees("WITHDRAWN")
         await person.press("enter")
         await person.sees("has just come onto the screen", "why")
@@ -345,11 +345,11 @@ async def test_a_withdrawn_question_says_what_approving_it_now_means(bridge: Fak
     bridge.request(asked())
     async with at_console(bridge) as person:
         await person.opens()
-        bridge.change(1, withdrawn="its caller cancelled or hung up")
+        bridge.change(1, withdrawn="it was cancelled, or its caller hung up")
         await person.sees(
             "WITHDRAWN",
             "asked 00:14",
-            "asked earlier; withdrawn: its caller cancelled or hung up",
+            "asked earlier; withdrawn: it was cancelled, or its caller hung up",
             "nothing runs if you approve it now: the next identical call does",
         )
         await person.press("a")

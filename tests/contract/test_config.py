@@ -117,7 +117,7 @@ def test_c3_a_malformed_field_stops_the_start(tmp_path: Path, name: str, value: 
 
 @pytest.mark.parametrize("value", [None, [], "yolo", 1, True])
 def test_c3_a_section_that_is_no_object_stops_the_start(tmp_path: Path, value: Any) -> None:
-    with pytest.raises(ConfigError, match="field tools is .*; expected an object"):
+    with pytest.raises(ConfigError, match=r"field tools is .*; expected an object"):
         load(put(tmp_path / "c.json", {"token": "t", "tools": value}))
 
 

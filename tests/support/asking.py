@@ -15,7 +15,7 @@ from a2a_bridge.calls import Settled
 from a2a_bridge.control import client, messages
 from a2a_bridge.hosts.scripted import ScriptedHost
 from a2a_bridge.tool import Host
-from tests.support.callers import TOKEN, request
+from tests.support.callers import TOKEN, Reply, request
 from tests.support.processes import Served
 
 ALWAYS_ASK: dict[str, Any] = {"token": TOKEN, "tools": {"approvalMode": "always-ask"}}
@@ -34,12 +34,14 @@ class Lent:
         return at_once(self.live.handlers[method](params or None))
 
     async def question(self) -> Request:
-        told = await self.told.get()
+        async with asyncio.timeout(20):
+            told = await self.told.get()
         assert isinstance(told, Request), told
         return told
 
     async def ended(self) -> Settled:
-        told = await self.told.get()
+        async with asyncio.timeout(20):
+            told = await self.told.get()
         assert isinstance(told, Settled), told
         return told
 
@@ -67,7 +69,7 @@ async def lent(home: Path, host: Host | None = None, **settings: object) -> Asyn
     def watch(told: Request | Settled) -> None:
         (one.told.put_nowait if one is not None else waiting.append)(told)
 
-    places = Places(home / "audit.log", home / "control")
+    places = Places(home / "audit.log", home / "a2a-bridge")
     async with bridging(config.load(file), host, places, lambda _: None, watch) as live:
         one = Lent(live, host)
         yield one
@@ -111,6 +113,12 @@ async def question(served: Served) -> dict[str, Any]:
             await asyncio.sleep(0.005)
     (one,) = found
     return one
+
+
+async def answer(call: asyncio.Task[Reply]) -> Reply:
+    """Which is near, if nothing is broken."""
+    async with asyncio.timeout(10):
+        return await call
 
 
 def words(reply: Any) -> str:

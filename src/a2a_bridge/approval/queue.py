@@ -30,7 +30,7 @@ MOST_ANSWERS = 1000
 # are enough where nothing else lies unread; a request of a megabyte behind this one takes some more.
 HANG_UP_TURNS = 32
 
-GAVE_UP = "its caller cancelled or hung up"
+GAVE_UP = "it was cancelled, or its caller hung up"
 SESSION_ENDED = "its session ended"
 
 
@@ -281,7 +281,7 @@ class Approvals:
     def _give_up(self, request: Request, waiter: Waiter) -> None:
         """The call is cancelled: it has to run for another that waits, or for none."""
         answer = waiter.answer
-        if request.id in self._waiting:
+        if request.id in self._waiting and waiter in request.waiters:  # else it was told something else just before
             request.waiters.remove(waiter)
             if not request.waiters:
                 self._withdraw(request, GAVE_UP)

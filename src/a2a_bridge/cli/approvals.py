@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import msgspec
 import typer
@@ -88,11 +88,18 @@ def _listed(socket: Path, asked: list[messages.Asked]) -> Iterator[str]:
             yield f"request {one.id} has been answered meanwhile"
         yield ""
     for one in asked[MOST_SHOWN:]:
-        yield f"request {one.id}  {one.tool}  {visible(one.summary)}  {_who(one)}  {_state(one)}"
+        yield f"request {one.id}  {visible(one.tool)}  {visible(one.summary)}  {_who(one)}  {_state(one)}"
 
 
 def _watch(socket: Path) -> None:
-    """Each request once when it comes, and a line when it waits no more."""
+    """Each request once when it comes, and a line when it waits no more. Raises ControlError when the bridge ends."""
+    try:
+        _follow(socket)
+    except (ConnectionError, FileNotFoundError):
+        raise ControlError(f"the bridge with pid {socket.stem} has ended") from None
+
+
+def _follow(socket: Path) -> NoReturn:
     shown: dict[int, messages.Asked] = {}
     while True:
         there = msgspec.convert(client.ask(socket, messages.OVERVIEW, {"attached": True}), messages.Overview)
@@ -126,7 +133,8 @@ def _lines(whole: messages.AskedWhole, cut: bool) -> Iterator[str]:
     if one.directory:
         yield f"  in {visible(one.directory)}"
     for field in fields(whole.arguments):
-        yield f"  {field.name or 'arguments'} ({field.size}{', JSON' if field.is_json else ''}):"
+        name = field.name.replace("\n", "\\u{a}") or "arguments"
+        yield f"  {name} ({field.size}{', JSON' if field.is_json else ''}):"
         yield from _boxed(field.text, one.id, cut)
     if whole.preview:
         yield "  it would change:"

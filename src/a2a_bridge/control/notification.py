@@ -2,7 +2,9 @@
 
 import asyncio
 import subprocess
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 # A notifier that shows its message until it is clicked away shall not keep the next ones from coming for ever.
 MOST_SECONDS = 30.0
@@ -31,10 +33,27 @@ class Notification:
         while self._waiting:
             others, self._waiting = self._waiting - 1, 0
             text = f"{self._next} (and {others} more)" if others else self._next
-            trouble = await asyncio.to_thread(self._run, text)
+            trouble = await self._ran(text)
             if trouble and trouble not in self._reported:
                 self._reported.add(trouble)
                 self._report(f"notifyCommand {self._command[0]}: {trouble}")
+
+    async def _ran(self, text: str) -> str:
+        """In a thread that nobody waits for at the end: a notifier that hangs shall not keep the bridge from ending."""
+        loop = asyncio.get_running_loop()
+        trouble: asyncio.Future[str] = loop.create_future()
+
+        def settle(words: str) -> None:
+            if not trouble.done():
+                trouble.set_result(words)
+
+        def work() -> None:
+            words = self._run(text)
+            with suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(settle, words)
+
+        threading.Thread(target=work, name="a2a-notify", daemon=True).start()
+        return await trouble
 
     def _run(self, text: str) -> str:
         """Through the standard library, whose children inherit no descriptor of ours."""

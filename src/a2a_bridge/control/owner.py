@@ -1,7 +1,8 @@
 """What the owner sees and orders: a running bridge's calls, questions, sessions and grants, as control messages."""
 
+import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from itertools import islice
 from typing import Any, TypeVar
@@ -88,7 +89,7 @@ class Owner:
             live=[self._live(one) for one in islice(reversed(running), MOST_ROWS)],
             ended=[_ended(one) for one in self._ledger.last(MOST_ROWS)],
             sessions=self._rows(running),
-            notices=list(self.notices),
+            notices=[_well_formed(one) for one in self.notices],
         )
 
     # Questions.
@@ -100,12 +101,12 @@ class Owner:
         request = self._approvals.find(msgspec.convert(params, messages.Number).id)
         arguments = request.arguments.decode()
         try:
-            preview = await self._bridge.host.preview(request.tool, msgspec.json.decode(request.arguments))
+            preview = await self._bridge.host.preview(request.tool, json.loads(request.arguments))
         except ToolError as error:
             preview = f"it would fail: {error}"
         except Exception as error:  # anybody's code, and only for show
             preview = f"[what it would change cannot be told: {type(error).__name__}]"
-        return messages.AskedWhole(self._question(request), arguments, preview)
+        return messages.AskedWhole(self._question(request), arguments, _well_formed(preview))
 
     async def _approve(self, params: object) -> str:
         given = msgspec.convert(params, messages.Approval)
@@ -125,7 +126,7 @@ class Owner:
             client=call.client,
             session=call.session,
             address=call.address,
-            directory=request.access.directory,
+            directory=_well_formed(request.access.directory),
             reason=request.reason,
             seconds=round(self._clock() - request.asked, 3),
             length=request.length,
@@ -158,7 +159,7 @@ class Owner:
                 return messages.CallWhole(self._live(running), None, written(running.arguments), "")
         for ended in self._ledger.last():
             if _is_call(given, ended.call.id):
-                return messages.CallWhole(None, _ended(ended), ended.arguments, ended.result)
+                return messages.CallWhole(None, _ended(ended), ended.arguments, _well_formed(ended.result))
         raise ControlError(f"there is no call {given}, or it is not remembered any more; the audit log has all")
 
     async def _cancel(self, params: object) -> str:
@@ -195,18 +196,21 @@ class Owner:
     async def _end_session(self, params: object) -> str:
         given = msgspec.convert(params, messages.Id).id
         session = _only([one for one in self._sessions.live() if _is_session(given, one.id)], given, "session")
+        # Those that wait are withdrawn with the session; one that was approved in this very instant does not wait.
+        waiting = {one.id for one in self._approvals.waiting()}
+        running = [one for one in self._bridge.running() if one.call.session == session.id]
+        calls = [one for one in running if one.request not in waiting]
         self._sessions.close(session.id.encode())
-        calls = [one for one in self._bridge.running() if one.call.session == session.id and not one.request]
         for one in calls:
             self._bridge.end_call(one.call.id)
         ended = f", {len(calls)} of its calls {CANCELLED_BY_OWNER}" if calls else ""
         return f"session {messages.session_start(session.id)} ended{ended}; its client may open a new one"
 
     def _rows(self, running: list[Running]) -> list[messages.SessionRow]:
-        return [self._row(one, running) for one in self._sessions.live()]
+        calls = Counter(one.call.session for one in running)
+        return [self._row(one, calls[one.id]) for one in self._sessions.live()]
 
-    def _row(self, session: Session, running: list[Running]) -> messages.SessionRow:
-        calls = sum(one.call.session == session.id for one in running)
+    def _row(self, session: Session, calls: int) -> messages.SessionRow:
         opened, seen = self._sessions.ages(session)
         return messages.SessionRow(session.id, session.client, session.address, round(opened, 1), round(seen, 1), calls)
 
@@ -236,6 +240,12 @@ def _is_call(given: str, call_id: str) -> bool:
 
 def _is_session(given: str, session_id: str) -> bool:
     return given in (session_id, messages.session_start(session_id))
+
+
+def _well_formed(text: str) -> str:
+    """Half a surrogate pair, which a host's text may hold, becomes U+FFFD, as on its way to a caller: commands and
+    consoles could not read the whole answer else."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _only(meant: list[Item], given: str, what: str) -> Item:

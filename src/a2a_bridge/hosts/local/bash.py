@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 
 from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local.files.names import shown
 from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.processes.command import Command
 from a2a_bridge.hosts.local.processes.endings import ending
@@ -31,12 +32,7 @@ async def _bash(arguments: Bash, place: Place) -> Result:
     directory = place.path(arguments.cwd or ".")
     if not await place.is_directory(directory):
         raise ToolError(f"cwd {str(directory)!r} is not a directory")
-    if "\0" in arguments.command:
-        raise ToolError("command holds a NUL character; no shell can take it")
-    for name, value in (arguments.env or {}).items():
-        if not name or "=" in name or "\0" in name or "\0" in value:
-            raise ToolError(f"env {name!r} cannot be set: a name is not empty and has no '=', and neither has NUL")
-    timeout = _within(arguments.timeout, place.longest)
+    timeout = _timeout(arguments, place)
     command = Command(place, arguments.command, directory, {**place.environment(), **(arguments.env or {})})
     if arguments.background:
         return await _job(command, timeout, place)
@@ -46,6 +42,16 @@ async def _bash(arguments: Bash, place: Place) -> Result:
         command.output.discard()  # no answer will name the file
         raise
     return _told(status, timeout, command)
+
+
+def _timeout(arguments: Bash, place: Place) -> float | None:
+    """The most seconds that it may run. Raises ToolError for what cannot be run at all."""
+    if "\0" in arguments.command:
+        raise ToolError("command holds a NUL character; no shell can take it")
+    for name, value in (arguments.env or {}).items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            raise ToolError(f"env {name!r} cannot be set: a name is not empty and has no '=', and neither has NUL")
+    return _within(arguments.timeout, place.longest)
 
 
 def _within(timeout: float | None, longest: float | None) -> float | None:
@@ -75,9 +81,10 @@ def _told(status: int | None, timeout: float | None, command: Command) -> Result
 
 
 def _access(arguments: Bash, place: Place) -> Access:
+    _timeout(arguments, place)
     directory = place.path(arguments.cwd or ".")
     usual = directory == place.directory and not arguments.env
-    return Access("exec", str(directory), arguments.command, usual)
+    return Access("exec", shown(str(directory)), arguments.command, usual)
 
 
 BASH = TypedTool(

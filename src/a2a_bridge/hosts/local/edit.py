@@ -187,6 +187,6 @@ EDIT = TypedTool(
     "Replace exact text in a file: all edits or none. Keeps encoding, line ends, mode, owner, links. Answers a diff.",
     Edit,
     _edit,
-    lambda _, place: place.access("write"),
+    lambda arguments, place: place.access("write", arguments.path),
     _preview,
 )

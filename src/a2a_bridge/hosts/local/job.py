@@ -9,7 +9,7 @@ from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.processes.endings import ending
 from a2a_bridge.hosts.local.processes.jobs import Job
 from a2a_bridge.hosts.typed import TypedTool
-from a2a_bridge.tool import Result, Text, text
+from a2a_bridge.tool import Access, Result, Text, text
 
 DEFAULT_WAIT_SECONDS = 30.0
 _LINE_CHARACTERS = 100
@@ -36,14 +36,18 @@ class JobArguments(msgspec.Struct, forbid_unknown_fields=True):
     ] = None
 
 
-async def _job(arguments: JobArguments, place: Place) -> Result:
+def _expect_sound(arguments: JobArguments) -> None:
     for field, action in (("wait_seconds", "wait"), ("text", "input")):
         if getattr(arguments, field) is not None and arguments.action != action:
             raise ToolError(f"{field} belongs to the action {action}, not to {arguments.action}")
-    if arguments.action == "list":
-        return text("\n".join(map(_row, place.jobs.all())) or "[no jobs]")
-    if arguments.id is None:
+    if arguments.id is None and arguments.action != "list":
         raise ToolError(f"id is missing; the action {arguments.action} needs it")
+
+
+async def _job(arguments: JobArguments, place: Place) -> Result:
+    _expect_sound(arguments)
+    if arguments.action == "list" or arguments.id is None:
+        return text("\n".join(map(_row, place.jobs.all())) or "[no jobs]")
     job = place.jobs.find(arguments.id)
     match arguments.action:
         case "wait":
@@ -101,11 +105,16 @@ def _row(job: Job) -> str:
     return f"{job.number}  {_state(job)}  {shown}"
 
 
+def _access(arguments: JobArguments, place: Place) -> Access:
+    _expect_sound(arguments)
+    return place.access("exec" if arguments.action in ("kill", "input") else "read")
+
+
 JOB = TypedTool(
     "job",
     "Background commands of bash: list them; poll or wait for one's new output and exit code; kill it; give it input. "
     "Jobs are shared by all callers and end with the bridge.",
     JobArguments,
     _job,
-    lambda arguments, place: place.access("exec" if arguments.action in ("kill", "input") else "read"),
+    _access,
 )

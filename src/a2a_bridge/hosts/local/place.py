@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.files.names import meant
+from a2a_bridge.hosts.local.files.names import meant, shown
 from a2a_bridge.hosts.local.processes.guardian import Guardian
 from a2a_bridge.hosts.local.processes.jobs import Jobs
 from a2a_bridge.hosts.local.processes.kept import Kept
@@ -70,9 +70,11 @@ class Place:
         except RuntimeError:
             raise ToolError(f"path {given!r}: there is no such user's home directory") from None
 
-    def access(self, tier: Tier) -> Access:
-        """What a call that does no more than this would do, here."""
-        return Access(tier, str(self.directory))
+    def access(self, tier: Tier, path: str = ".") -> Access:
+        """What a call that does no more than this would do, here, with that path. Raises ToolError for one that no
+        file can have."""
+        self.path(path)
+        return Access(tier, shown(str(self.directory)))
 
     async def is_directory(self, path: Path) -> bool:
         """Looked up off the loop: a dead network disk may never answer."""

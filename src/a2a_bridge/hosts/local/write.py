@@ -12,14 +12,16 @@ from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.editing.hunks import overall, unified
 from a2a_bridge.hosts.local.files.alone import alone
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, sniff
-from a2a_bridge.hosts.local.files.replace import replace
+from a2a_bridge.hosts.local.files.names import shown
+from a2a_bridge.hosts.local.files.replace import regular, replace
 from a2a_bridge.hosts.local.files.textfile import decoded
 from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.typed import TypedTool
-from a2a_bridge.tool import Result, text
+from a2a_bridge.tool import Access, Result, text
 
 # Larger files are not compared for a person, who would not read the difference either.
 _MOST_COMPARED_BYTES = 1024 * 1024
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 class Write(msgspec.Struct, forbid_unknown_fields=True):
@@ -31,14 +33,20 @@ class Write(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def _write(arguments: Write, place: Place) -> Result:
+    path = _path(arguments, place)
+    return text(await place.in_thread(lambda _: _written(path, arguments)))
+
+
+def _path(arguments: Write, place: Place) -> Path:
+    """Where it would write. Raises ToolError for what cannot be written at all."""
     path = place.path(arguments.path)
     if arguments.path.endswith("/"):
         raise ToolError(f"{path}: nothing was written; {arguments.path!r} ends like a directory; leave the last / out")
-    if half := re.search("[\ud800-\udfff]", arguments.content):
+    if half := _HALVES.search(arguments.content):
         raise ToolError(
             f"{path}: nothing was written; content holds half a character (the lone surrogate U+{ord(half[0]):04X})"
         )
-    return text(await place.in_thread(lambda _: _written(path, arguments)))
+    return path
 
 
 def _written(path: Path, arguments: Write) -> str:
@@ -109,28 +117,44 @@ def _fitting(path: Path, file: FileIO, size: int, added: str) -> tuple[bytes, st
     return content, f"\n[{'; '.join(notes)}]" if notes else ""
 
 
+def _access(arguments: Write, place: Place) -> Access:
+    _path(arguments, place)
+    return place.access("write")
+
+
 async def _preview(arguments: Write, place: Place) -> str:
-    path = place.path(arguments.path)
+    path = _path(arguments, place)
     return await place.in_thread(lambda _: _changes(path, arguments))
 
 
 def _changes(path: Path, arguments: Write) -> str:
     """What the write would change, told from the file as it is now."""
+    name = shown(str(path))
     try:
-        size = path.stat().st_size
-        if arguments.append or size > _MOST_COMPARED_BYTES or len(arguments.content) > _MOST_COMPARED_BYTES:
-            what = "added to the end of" if arguments.append else "put in the place of"
-            return f"{what} {path}, which has {_count(size, 'byte')} now"
-        encoding, before = decoded(path.read_bytes())
-    except FileNotFoundError:
-        return f"{path} does not exist yet"
+        status = regular(path)
+        if status is None:
+            return f"{name} does not exist yet"
+        if arguments.append:
+            return f"added to the end of {name}, which has {_count(status.st_size, 'byte')} now"
+        there = _beginning(path)
     except OSError as error:
-        raise ToolError(f"{path}: {error.strerror or error}") from None
+        raise ToolError(f"{name}: {error.strerror or error}") from None
+    if len(there) > _MOST_COMPARED_BYTES or len(arguments.content) > _MOST_COMPARED_BYTES:
+        return f"put in the place of {name}, which has {_count(status.st_size, 'byte')} now"
+    try:
+        encoding, before = decoded(there)
     except ToolError as error:
-        return f"put in the place of {path}: {error}"
+        return f"put in the place of {name}: {error}"
     told = "" if encoding == UTF8 else f"[it is {encoding} now, and will be UTF-8]\n"
     change = overall(before, arguments.content)
-    return told + (unified(before, arguments.content, [change], str(path), False) if change else "[no change]")
+    changed = unified(before, arguments.content, [change], name, False) if change else "[no change]"
+    return _HALVES.sub("\ufffd", f"{told}{changed}")
+
+
+def _beginning(path: Path) -> bytes:
+    """No more of the file than is compared, however long it is, and without waiting for it."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        return file.read(_MOST_COMPARED_BYTES + 1) or b""
 
 
 WRITE = TypedTool(
@@ -138,6 +162,6 @@ WRITE = TypedTool(
     "Write a text file whole, or append to it. Makes missing directories; keeps mode and owner; follows a symlink.",
     Write,
     _write,
-    lambda _, place: place.access("write"),
+    _access,
     _preview,
 )
