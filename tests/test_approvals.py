@@ -194,7 +194,8 @@ async def evict(lab: Lab, number: int) -> None:
 
 
 async def stop(lab: Lab, number: int) -> None:
-    await lab.bridge.stop(grace=1e9)
+    async with asyncio.timeout(10):
+        await lab.bridge.stop(grace=1e9)
 
 
 async def pause(lab: Lab, number: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 from a2a_bridge.approval.grants import Grants
 from a2a_bridge.approval.policy import Mode, Policy
 from a2a_bridge.approval.queue import Approvals
-from a2a_bridge.bridge import STOPPING, Bridge, Rules
+from a2a_bridge.bridge import PAUSED, STOPPING, Bridge, Rules
 from a2a_bridge.calls import Outcome, Settled
 from a2a_bridge.errors import Withdrawn
 from a2a_bridge.exposure import Exposure
@@ -180,3 +180,32 @@ async def test_a_call_that_was_withdrawn_and_cancelled_is_answered(parts: Parts)
     parts.bridge.cancel("sid", lambda _: True)
     assert (await call).content == (Text("cancelled by the caller"),)
     assert parts.audit.phases == ["start", "done"]
+
+
+@pytest.mark.parametrize("end", ["cancel", "pause"])
+async def test_what_the_owner_ends_in_the_instant_of_approving_it_runs_never(end: str) -> None:
+    parts = Parts("always-ask")
+    call = asyncio.create_task(parts.bridge.call("sid", "client", "echo", {"text": "x"}))
+    while not parts.approvals.waiting():
+        await asyncio.sleep(0)
+    parts.approvals.approve(1)
+    if end == "cancel":
+        (running,) = parts.bridge.running()
+        parts.bridge.end_call(running.call.id)
+        words = "cancelled by the owner"
+    else:
+        await parts.bridge.pause()
+        words = PAUSED
+    assert (await call).content == (Text(words),)
+    assert not parts.host.seen
+    assert parts.approvals.grants.all() == [], "nor does the next identical call"
+
+
+@pytest.mark.parametrize("name", ["n" * 5000, "raise", "fail"])
+async def test_an_error_is_no_longer_than_any_other_result(name: str) -> None:
+    parts = Parts(limits=Limits(result_bytes=10))
+    result = await parts.bridge.call("sid", "", name, {})
+    assert result.is_error
+    (block,) = result.content
+    assert isinstance(block, Text)
+    assert block.text[10:].startswith("\n[cut: ")

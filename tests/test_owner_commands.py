@@ -252,8 +252,8 @@ async def test_calls_and_cancel(bridge: Served, home: Path, client: Client) -> N
     waits = await bash(bridge, client, "echo waits", 2)
     session = str(client.session)[:8]
     assert timeless(said(home, "calls")).splitlines() == [
-        f"1  bash  echo $$ > running; exec sleep 600  claude-code 3.4.1 ({session})  runs  N s",
-        f"2  bash  echo waits  claude-code 3.4.1 ({session})  waits for request 2  N s",
+        f"1  runs  N s  claude-code 3.4.1 ({session})  bash  echo $$ > running; exec sleep 600",
+        f"2  waits for request 2  N s  claude-code 3.4.1 ({session})  bash  echo waits",
     ]
     first, second = json.loads(said(home, "calls", "--json"))
     assert (first["request"], second["request"]) == (0, 2)
@@ -310,8 +310,8 @@ async def test_grants_and_their_end(bridge: Served, home: Path, client: Client) 
     session = str(client.session)[:8]
     whose = f"claude-code 3.4.1 ({session})"
     assert said(home, "grants").splitlines() == [
-        f"1  bash  echo mine  this call, for the session  {whose}  while its session lives",
-        f"2  bash  every call  this tool, for the session  {whose}  while its session lives",
+        f"1  this call, for the session  while its session lives  {whose}  bash  echo mine",
+        f"2  this tool, for the session  while its session lives  {whose}  bash  every call",
     ]
     assert said(home, "grants", "revoke", "2") == "grant 2 revoked: bash is asked about again\n"
     assert [row["id"] for row in json.loads(said(home, "grants", "--json"))] == [1]
@@ -345,7 +345,7 @@ async def test_approving_what_was_given_up_serves_the_retry_of_a_new_session(
     )
     assert not (home / "trace").exists()
     assert re.fullmatch(
-        r"1  bash  echo ran >> trace; echo done  once  claude-code 3\.4\.1 \(\w{8}\)  for 9:\d\d min more\n",
+        r"1  once  for 9:\d\d min more  claude-code 3\.4\.1 \(\w{8}\)  bash  echo ran >> trace; echo done\n",
         said(home, "grants"),
     )
     assert "approved, the next identical call runs" in said(home, "approvals")

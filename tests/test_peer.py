@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from a2a_bridge.errors import ControlError, PeerError
-from a2a_bridge.peer import LONGEST_LINE, MOST_UNREAD_BYTES, Handler, Peer
+from a2a_bridge.peer import LONGEST_LINE, MOST_BAD_LINES, MOST_UNREAD_BYTES, Handler, Peer
 from a2a_bridge.wire.framing import Lines
 from a2a_bridge.wire.jsontext import read_object
 
@@ -152,6 +152,18 @@ async def test_a_line_that_is_no_message_is_dropped(line: bytes) -> None:
         link.there.write(line + b"\n\n  \n" + b'{"id":999,"result":1}\n')
         assert await link.near.request("echo", 1) == 1
         assert len(link.reports) == 1
+
+
+async def test_an_end_that_sends_no_messages_is_cut_off() -> None:
+    """Each bad line costs the owner one to read, and the loop its time."""
+    async with linked(far={"echo": echo}) as link:
+        link.there.write(b"garbage\n" * 10_000)
+        while len(link.reports) < MOST_BAD_LINES:
+            await asyncio.sleep(0)
+        link.there.write(b"garbage\n" * 10_000)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert len(link.reports) == MOST_BAD_LINES
 
 
 async def test_a_link_that_closes_fails_what_waits_and_what_comes() -> None:

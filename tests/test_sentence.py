@@ -31,7 +31,15 @@ def test_it_is_one_bounded_line_for_any_call(tool: str, arguments: object) -> No
 @pytest.mark.parametrize("tool", [*TOOLS, "other"])
 @pytest.mark.parametrize(
     "value",
-    ["x" * 1_000_000, "x y\n" * 250_000, "\n" * 1_000_000, ["x" * 100] * 10_000, [[]] * 300_000, 10**4299, -(10**4299)],
+    [
+        "x" * 1_000_000,
+        "x y\n" * 250_000,
+        "\n" * 1_000_000,
+        ["x" * 100] * 10_000,
+        [[]] * 300_000,
+        10**4300 - 1,
+        1 - 10**4300,
+    ],
     ids=("long", "lines", "ends", "list", "empties", "number", "negative"),
 )
 def test_what_is_huge_is_cut(tool: str, value: object) -> None:

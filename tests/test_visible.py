@@ -89,7 +89,7 @@ def test_visible_is_cut() -> None:
 def test_letters_of_other_scripts_are_named() -> None:
     assert beyond_ascii("plain ~ ASCII\n\x7f") == ""
     assert beyond_ascii("pаypаl") == "а U+0430 cyrillic small letter a"
-    assert beyond_ascii("é→") == "é U+00E9 latin small letter e with acute, → U+2192 rightwards arrow"
+    assert beyond_ascii("é→") == "→ U+2192 rightwards arrow, é U+00E9 latin small letter e with acute"
     many = "".join(chr(0x430 + number) for number in range(MOST_TOLD + 2))
     assert beyond_ascii(many).count("U+") == MOST_TOLD
     assert beyond_ascii(many).endswith(", and 2 more")
@@ -129,3 +129,7 @@ def test_the_largest_numbers_are_shown() -> None:
     assert fields('{"n": 1e999}')[0].text == "Infinity"
     digits = "9" * 4300
     assert fields(f'{{"n": {digits}}}')[0].text == digits
+
+
+def test_letters_that_pass_for_latin_ones_are_named_before_accents() -> None:
+    assert beyond_ascii("äöüßéèêàâ gіthub").startswith("і U+0456 cyrillic")

@@ -126,13 +126,13 @@ class Bridge:
         """Past all that may refuse it, to the host. Raises CancelledError or Withdrawn."""
         refused = self._refused(running)
         if refused:
-            return failure(refused)
+            return self._limits.within(failure(refused))
         if self._approvals.policy.asks_nothing:
             return await self._work(running)
         try:
             leave = await self._leave(running)
         except ToolError as refusal:
-            return failure(str(refusal))
+            return self._limits.within(failure(str(refusal)))
         if isinstance(leave, Result):
             return Result((*leave.content, Text(SHARED)), leave.is_error)
         result = failure(SHARED_FATE)
@@ -183,6 +183,8 @@ class Bridge:
         try:
             return await self._approvals.wait(request, running.call)
         except asyncio.CancelledError:
+            if running.reason in (CANCELLED_BY_OWNER, PAUSED):
+                self._approvals.drop(request)
             raise Withdrawn("withdrawn") from None
         finally:
             running.request = 0

@@ -23,6 +23,9 @@ READ_BYTES = 256 * 1024
 # could leave two peers waiting for each other.
 MOST_UNREAD_BYTES = 64 * 1024 * 1024
 
+# Of lines that are no messages. What sends more is no peer, and each costs a line to the owner.
+MOST_BAD_LINES = 20
+
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
@@ -72,6 +75,7 @@ class Peer:
         self._waiting: dict[int | str, asyncio.Future[Any]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._gone = ""
+        self._bad_lines = 0
 
     async def run(self) -> None:
         """Read until the other end closes the link or breaks its rules; then every open request fails."""
@@ -115,6 +119,9 @@ class Peer:
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             self._report(f"a line that is no JSON-RPC message was dropped ({error})")
             self._unread(line)
+            self._bad_lines += 1
+            if self._bad_lines >= MOST_BAD_LINES:
+                raise PeerError(GONE, "the link was cut: its other end sends no messages") from None
             return
         if message.method is not None:
             task = asyncio.get_running_loop().create_task(self._answer(message.method, message.id, message.params))

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 MOST_CHARACTERS = 200
+# Of more edits than these the lines are not counted: sentences are made for each look at a list.
+_MOST_COUNTED = 500
 
 
 def sentence(tool: str, arguments: object) -> str:
@@ -63,6 +65,8 @@ def _edit(arguments: Mapping[str, Any]) -> str:
     path = _text(arguments, "path")
     if not isinstance(edits, list) or not path:
         return path
+    if len(edits) > _MOST_COUNTED:
+        return f"{path} ({len(edits)} edits)"
     changes = [edit for edit in edits if isinstance(edit, dict)]
     added = sum(_lines(_text(edit, "new")) for edit in changes)
     taken = sum(_lines(_text(edit, "old")) for edit in changes)

@@ -59,13 +59,15 @@ class Access(msgspec.Struct, frozen=True):
     """What a call would do with the machine, for the rules that decide whether its owner is asked.
 
     `tier` is the most that it does; `directory` where it would do it; `command` the shell line that it would run,
-    if it runs one; `usual` is false when it brings a directory or variables of its own for that line.
+    if it runs one; `usual` is false when it brings a directory or variables of its own for that line, and `opaque` is
+    true when those could make the shell run something that the line does not say.
     """
 
     tier: Tier = "exec"
     directory: str = ""
     command: str | None = None
     usual: bool = True
+    opaque: bool = False
 
 
 class Host(Protocol):

@@ -36,8 +36,10 @@ def exact(text: str) -> str:
 
 def beyond_ascii(text: str) -> str:
     """Which characters of other scripts a text holds, by number and name: an `а` may be no `a`. Empty for none."""
-    found = dict.fromkeys(one for one in text if ord(one) > 126 and one.isprintable())
-    told = [f"{one} U+{ord(one):04X} {unicodedata.name(one, 'unnamed').lower()}" for one in list(found)[:MOST_TOLD]]
+    found = {one: unicodedata.name(one, "unnamed") for one in text if ord(one) > 126 and one.isprintable()}
+    # Those that may pass for Latin letters come first: accents in front must not push them from the list.
+    order = sorted(found, key=lambda one: found[one].startswith("LATIN"))
+    told = [f"{one} U+{ord(one):04X} {found[one].lower()}" for one in order[:MOST_TOLD]]
     more = len(found) - len(told)
     return ", ".join([*told, *([f"and {more} more"] if more > 0 else [])])
 

@@ -186,8 +186,22 @@ def test_only_yolo_without_rules_asks_nothing() -> None:
         ("mcp__*", "mcp__*", None),
         ("bash(git status*)", "bash", "git status*"),
         ("bash(echo (a))", "bash", "echo (a)"),
-        ("bash(a\nb)", "bash", "a\nb"),
+        ("bash(a\nb)", "bash", "a b"),
     ],
 )
 def test_rules_are_read_from_their_text(text: str, name: str, command: str | None) -> None:
     assert Rule.parse(text, "allow") == Rule(text, Verdict.ALLOW, name, command)
+
+
+@pytest.mark.parametrize("pattern", ["rm  *", " rm *", "\trm\n *", "rm\t*"])
+@pytest.mark.parametrize("rule", ["deny", "prompt", "allow"])
+def test_blanks_in_a_rule_count_as_they_do_in_a_line(pattern: str, rule: str) -> None:
+    access = Access("exec", "/lab", "rm   f")
+    assert verdict({f"bash({pattern})": rule}, access=access, mode="yolo" if rule != "allow" else "always-ask") == rule
+
+
+def test_a_call_that_changes_how_a_line_is_read_meets_every_rule_that_asks_or_denies() -> None:
+    access = Access("exec", "/lab", "ls", usual=False, opaque=True)
+    for rule in ("deny", "prompt"):
+        assert verdict({"bash(rm *)": rule}, access=access, mode="yolo") == rule
+    assert verdict({"bash(ls)": "allow"}, access=access) == "prompt"

@@ -481,8 +481,9 @@ async def test_a_runner_that_is_cancelled_before_it_runs_hands_over(desk: Desk) 
     request = await desk.waiting(first, second, third)
     desk.approvals.approve(request.id)
     await gone(third)
-    assert await first is await second
+    await turns(2 * TURNS)
     assert desk.ran == ["call-2"]
+    assert await first is await second
     assert desk.grants.all() == []
 
 
@@ -582,6 +583,53 @@ async def test_cancelled_and_then_denied_in_one_instant(desk: Desk) -> None:
 
 
 # Sessions and grants.
+
+
+async def test_a_grant_goes_to_the_session_that_was_shown_whoever_joined_since(desk: Desk) -> None:
+    shown = desk.ask("x", session="s1")
+    await turns()
+    joined = desk.ask("x", session="s2")
+    await turns()
+    (request,) = desk.approvals.waiting()
+    assert request.call.session == "s1"
+    desk.approvals.approve(request.id, Kind.TOOL)
+    await asyncio.gather(shown, joined)
+    (grant,) = desk.grants.all()
+    assert grant.session == "s1"
+    other = desk.ask("y", session="s2")
+    await turns()
+    assert not other.done(), "the session that joined is asked"
+    other.cancel()
+
+
+@pytest.mark.parametrize("after", range(HANG_UP_TURNS))
+async def test_a_session_that_ends_right_after_the_approval_runs_nothing(desk: Desk, after: int) -> None:
+    call = desk.ask("x")
+    await turns()
+    (request,) = desk.approvals.waiting()
+    desk.approvals.approve(request.id)
+    for _ in range(after):
+        await asyncio.sleep(0)
+    desk.approvals.end_session("s1")
+    with pytest.raises(ToolError, match="withdrawn: its session ended; nothing ran"):
+        await call
+    assert desk.ran == []
+    assert [one.kind for one in desk.grants.all()] == [Kind.ONCE], "the next identical call runs"
+
+
+async def test_a_session_that_has_ended_is_granted_nothing(desk: Desk) -> None:
+    call = desk.ask("x")
+    await turns()
+    (request,) = desk.approvals.waiting()
+    desk.approvals.end_session("s1")
+    with pytest.raises(ToolError):
+        await call
+    for kind in (Kind.CALL, Kind.TOOL):
+        with pytest.raises(ControlError, match="its session ended; approve it once"):
+            desk.approvals.approve(request.id, kind)
+    assert desk.grants.all() == []
+    desk.approvals.approve(request.id)
+    assert [one.kind for one in desk.grants.all()] == [Kind.ONCE]
 
 
 async def test_the_end_of_a_session_ends_what_was_granted_for_it_and_not_what_waits_for_a_retry(desk: Desk) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from a2a_bridge.approval.policy import Policy
 from a2a_bridge.errors import ToolError, UnknownTool
 from a2a_bridge.hosts.local import write
 from a2a_bridge.hosts.local.host import TOOLS
@@ -66,7 +67,7 @@ def test_a_command_and_where_it_would_run(here: Machine) -> None:
     assert access(here, "bash", command="x", cwd="..") == Access("exec", f"{place}/..", "x", usual=False)
     assert access(here, "bash", command="x", cwd="/") == Access("exec", "/", "x", usual=False)
     assert access(here, "bash", command="x", cwd="~") == Access("exec", str(Path.home()), "x", usual=False)
-    assert access(here, "bash", command="x", env={"PATH": "/evil"}) == Access("exec", place, "x", usual=False)
+    assert access(here, "bash", command="x", env={"CI": "1"}) == Access("exec", place, "x", usual=False)
     assert access(here, "bash", command="x", background=True, timeout=1).usual
 
 
@@ -200,10 +201,10 @@ def test_a_file_that_tells_no_size_is_read_no_further_than_is_compared(
     here: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(write, "_MOST_COMPARED_BYTES", 10)
-    assert preview(here, "write", path="/proc/self/maps", content="x") == (
-        "put in the place of /proc/self/maps, which has 0 bytes now"
+    assert preview(here, "write", path="/proc/uptime", content="x") == (
+        "put in the place of /proc/uptime, which has 0 bytes now"
     )
-    assert len(write._beginning(Path("/proc/self/maps"))) == 11
+    assert len(write._beginning(Path("/proc/uptime"))) == 11
 
 
 def test_a_large_change_is_told_and_not_compared(here: Machine) -> None:
@@ -233,3 +234,46 @@ def test_halt_ends_background_jobs_with_their_processes_and_more_may_come(tmp_pa
         assert said(here.bash("echo on", background=True)).startswith("job 4 runs")
     finally:
         here.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "opaque"),
+    [
+        ("BASH_ENV", True),
+        ("ENV", True),
+        ("PATH", True),
+        ("LD_PRELOAD", True),
+        ("BASH_FUNC_ls%%", True),
+        ("CI", False),
+        ("MY_PATH", False),
+        ("PATHS", False),
+    ],
+)
+def test_variables_that_say_what_runs_make_a_line_unreadable(here: Machine, name: str, opaque: bool) -> None:
+    found = access(here, "bash", command="ls", env={name: "x"})
+    assert (found.opaque, found.usual) == (opaque, False)
+    denying = Policy("yolo", {"bash(rm *)": "deny"})
+    assert (denying.decide("bash", found).verdict == "deny") is opaque
+
+
+@pytest.mark.parametrize("kind", ["directory", "file", "nothing"])
+def test_where_a_symlink_leads_is_shown(here: Machine, kind: str) -> None:
+    there = here.directory / "there"
+    there.mkdir()
+    if kind == "file":
+        (there / "f").write_text("old\n")
+    if kind == "directory":
+        (here.directory / "docs").symlink_to(there)
+    else:
+        (here.directory / "docs").mkdir()
+        (here.directory / "docs" / "f").symlink_to(there / "f")
+    assert f", which is {there}/f" in preview(here, "write", path="docs/f", content="x\n")
+    if kind == "file":
+        edits = [{"old": "old", "new": "new"}]
+        assert f", which is {there}/f" in preview(here, "edit", path="docs/f", edits=edits)
+
+
+def test_a_job_is_shown_by_its_command(here: Machine) -> None:
+    said(here.run(here.host.call("bash", {"command": "sleep 1000", "background": True}, CALL)))
+    assert preview(here, "job", action="kill", id=1) == "job 1: sleep 1000"
+    assert "there is no job 7" in would_fail(here, "job", action="input", id=7, text="x")

@@ -57,7 +57,11 @@ class Rule(msgspec.Struct, frozen=True):
     def parse(cls, text: str, verdict: str) -> "Rule":
         """`bash`, `mcp__github_*` or `bash(git status*)`, as the settings check it."""
         found = _COMMAND_RULE.match(text)
-        return cls(text, Verdict(verdict), found[1], found[2]) if found else cls(text, Verdict(verdict), text)
+        if not found:
+            return cls(text, Verdict(verdict), text)
+        # As the words of a line are joined, or the rule could never match.
+        pattern = re.sub(r"\s+", " ", found[2]).lstrip()
+        return cls(text, Verdict(verdict), found[1], pattern)
 
     @property
     def kind(self) -> tuple[int, int]:
@@ -76,7 +80,7 @@ class Rule(msgspec.Struct, frozen=True):
         if access.command is None:  # a line that nobody knows: as one that cannot be read
             return self.verdict is not Verdict.ALLOW
         line = read(access.command)
-        return self._allows(line, access) if self.verdict is Verdict.ALLOW else self._meets(line)
+        return self._allows(line, access) if self.verdict is Verdict.ALLOW else access.opaque or self._meets(line)
 
     def _allows(self, line: Line, access: Access) -> bool:
         """Only a line that is this one command, run where and as the owner would think."""

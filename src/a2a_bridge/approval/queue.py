@@ -25,6 +25,8 @@ MOST_EARLIER = 100
 MOST_EARLIER_BYTES = 16 * 1024 * 1024
 EARLIER_SECONDS = 3600.0
 MOST_ANSWERS = 1000
+# Many more than there may be at once: only the last moment's count.
+MOST_ENDED_SESSIONS = 1000
 # A caller that hung up before the answer is known to have gone only some turns of the event loop later: the socket is
 # read, the connection is lost, its watcher wakes, the call is cancelled. An approved call lets them pass first. Three
 # are enough where nothing else lies unread; a request of a megabyte behind this one takes some more.
@@ -32,6 +34,7 @@ HANG_UP_TURNS = 32
 
 GAVE_UP = "it was cancelled, or its caller hung up"
 SESSION_ENDED = "its session ended"
+SESSION_ENDED_WORDS = f"withdrawn: {SESSION_ENDED}; nothing ran. Open a new session and call again"
 
 
 class Timer(Protocol):
@@ -113,6 +116,7 @@ class Approvals:
         self._by_print: dict[Fingerprint, Request] = {}
         self._earlier: OrderedDict[int, Request] = OrderedDict()
         self._answered: OrderedDict[int, str] = OrderedDict()
+        self._ended_sessions: OrderedDict[str, None] = OrderedDict()
 
     # The caller's side.
 
@@ -144,6 +148,9 @@ class Approvals:
             if isinstance(answer, Leave):
                 for _ in range(HANG_UP_TURNS):
                     await asyncio.sleep(0)
+                if call.session in self._ended_sessions:
+                    self._pass_on(request, answer)
+                    raise ToolError(SESSION_ENDED_WORDS)
             return answer
         except asyncio.CancelledError:
             self._give_up(request, waiter)
@@ -155,8 +162,10 @@ class Approvals:
     def end_session(self, session: str) -> None:
         """Withdraw what waits for the session, and end what was granted for it."""
         self.grants.end_session(session)
-        words = f"withdrawn: {SESSION_ENDED}; nothing ran. Open a new session and call again"
-        self._withdraw_where(lambda call: call.session == session, SESSION_ENDED, words)
+        self._ended_sessions[session] = None
+        if len(self._ended_sessions) > MOST_ENDED_SESSIONS:
+            self._ended_sessions.popitem(last=False)
+        self._withdraw_where(lambda call: call.session == session, SESSION_ENDED, SESSION_ENDED_WORDS)
 
     def withdraw_all(self, why: str, words: str) -> None:
         """Let nothing wait any more. `words` are what the callers get."""
@@ -170,6 +179,11 @@ class Approvals:
                 _fail(waiter, ToolError(words))
             if leaving and not request.waiters:
                 self._withdraw(request, why)
+
+    def drop(self, request: Request) -> None:
+        """The owner ended the call in the instant in which they approved it: the next identical one is not to run."""
+        if request.grant is not None and request.grant.kind is Kind.ONCE:
+            self.grants.revoke(request.grant.id)
 
     # The owner's side.
 
@@ -200,6 +214,10 @@ class Approvals:
     def approve(self, request_id: int, kind: Kind = Kind.ONCE) -> str:
         """Let it run, or the next identical call if it was withdrawn. What happened, in words. Raises ControlError."""
         request = self.find(request_id)
+        if kind is not Kind.ONCE and request.call.session in self._ended_sessions:
+            raise ControlError(
+                f"request {request_id}: {SESSION_ENDED}; approve it once, for whoever makes that call again"
+            )
         if request.withdrawn:
             return self._approve_earlier(request, kind)
         grant = self._grant(request, kind) if kind is not Kind.ONCE else None
@@ -333,8 +351,8 @@ class Approvals:
         )
 
     def _grant(self, request: Request, kind: Kind) -> Grant:
-        call = request.waiters[-1].call if request.waiters else request.call
-        return self.grants.add(kind, call, request.tool, request.summary, request.fingerprint)
+        """For the session that the owner was shown, whoever else has joined since."""
+        return self.grants.add(kind, request.call, request.tool, request.summary, request.fingerprint)
 
     def _covered(self, request: Request, grant: Grant) -> bool:
         return any(grant.covers(one.call, request.tool, request.fingerprint) for one in request.waiters)

@@ -8,6 +8,7 @@ expansion and no escape: where it fits, there is nothing else that a shell could
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from itertools import count
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,9 +32,11 @@ class Line(msgspec.Struct, frozen=True):
     starts: tuple[Start, ...] | None
 
 
-# A longer line is not read: no rule allows it, and every rule that asks or denies holds for it. Where a line is wrong,
-# some repeats cost the grammar time by the cube of the length: 0.1 s at this one, half a second at twice of it.
+# A longer line is not read, nor one that takes the grammar more steps (it counts them by the hundred): no rule allows
+# it, and every rule that asks or denies holds for it. Where a line is wrong, some repeats cost the grammar time by the
+# cube of the length: 0.1 s at these bounds, half a second at twice the length. What people write takes 50 steps.
 MOST_BYTES = 2048
+MOST_STEPS = 110
 
 # Of a command that runs what stands behind it, no more words are looked at; with more it may run anything.
 MOST_CARRIED = 64
@@ -94,7 +97,9 @@ def _read(line: str) -> Line:
     encoded = line.encode("utf-8", "surrogatepass")
     if len(encoded) > MOST_BYTES or _MISREAD.search(line):
         return _UNREADABLE
-    root = _parser().parse(encoded).root_node
+    root = _tree(encoded)
+    if root is None:
+        return _UNREADABLE
     nodes = list(_nodes(root))
     if root.has_error or _skips(encoded, nodes) or any(map(_hides, nodes)):
         return _UNREADABLE
@@ -129,6 +134,16 @@ def _parser() -> "Parser":
     from tree_sitter import Language, Parser
 
     return Parser(Language(tree_sitter_bash.language()))
+
+
+def _tree(line: bytes) -> "Node | None":
+    parser, steps = _parser(), count(1)
+    try:
+        # The second function says when it is enough.
+        return parser.parse(lambda at, _: line[at:], progress_callback=lambda *_: next(steps) > MOST_STEPS).root_node
+    except ValueError:
+        parser.reset()
+        return None
 
 
 def _nodes(root: "Node") -> Iterator["Node"]:

@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from a2a_bridge.cli import chosen
+from a2a_bridge.cli.rows import as_json, boxed, cut
 from a2a_bridge.cli.spans import span
 from a2a_bridge.control import client, messages
 from a2a_bridge.errors import ControlError
@@ -36,12 +37,12 @@ def approvals(
     socket = chosen.bridge(port, pid).socket
     if number is not None:
         whole = _whole(socket, number)
-        print(msgspec.json.encode(whole).decode() if json else "\n".join(_lines(whole, cut=False)))
+        print(as_json(whole) if json else "\n".join(_lines(whole, short=False)))
     elif watch:
         _watch(socket)
     else:
         asked = _all(socket)
-        print(msgspec.json.encode(asked).decode() if json else "\n".join(_listed(socket, asked)))
+        print(as_json(asked) if json else "\n".join(_listed(socket, asked)))
 
 
 def approve(
@@ -83,12 +84,18 @@ def _listed(socket: Path, asked: list[messages.Asked]) -> Iterator[str]:
         yield "no call waits"
     for one in asked[:MOST_SHOWN]:
         try:
-            yield from _lines(_whole(socket, one.id), cut=True)
-        except ControlError:
-            yield f"request {one.id} has been answered meanwhile"
+            yield from _lines(_whole(socket, one.id), short=True)
+        except ControlError as error:  # answered meanwhile, or too large to be sent in time
+            yield from _row(one, str(error))
         yield ""
     for one in asked[MOST_SHOWN:]:
-        yield f"request {one.id}  {visible(one.tool)}  {visible(one.summary)}  {_who(one)}  {_state(one)}"
+        yield from _row(one)
+
+
+def _row(one: messages.Asked, trouble: str = "") -> Iterator[str]:
+    yield cut(f"request {one.id}  {_state(one)}  {_who(one)}  {visible(one.tool)}  {visible(one.summary)}")
+    if trouble:
+        yield cut(f"  {visible(trouble)}")
 
 
 def _watch(socket: Path) -> None:
@@ -117,40 +124,36 @@ def _follow(socket: Path) -> NoReturn:
 
 def _tell(socket: Path, one: messages.Asked) -> None:
     try:
-        lines = list(_lines(_whole(socket, one.id), cut=True))
-    except ControlError:
-        return
+        lines = list(_lines(_whole(socket, one.id), short=True))
+    except ControlError as error:
+        lines = list(_row(one, str(error)))
     bell = "\a" if sys.stdout.isatty() else ""
     print(bell + "\n".join(lines), flush=True)
 
 
-def _lines(whole: messages.AskedWhole, cut: bool) -> Iterator[str]:
+def _lines(whole: messages.AskedWhole, short: bool) -> Iterator[str]:
     one = whole.asked
     again = f", asked {one.times} times" if one.times > 1 else ""
     more = f", {one.callers} callers wait" if one.callers > 1 else ""
-    yield f"request {one.id}  {visible(one.tool)}  {one.tier}  {_state(one)}{again}{more}"
-    yield f"  asked by {_who(one)}"
+    yield cut(f"request {one.id}  {visible(one.tool)}  {one.tier}  {_state(one)}{again}{more}")
+    yield cut(f"  asked by {_who(one)}")
     if one.directory:
-        yield f"  in {visible(one.directory)}"
+        yield cut(f"  in {visible(one.directory)}")
     for field in fields(whole.arguments):
         name = field.name.replace("\n", "\\u{a}") or "arguments"
-        yield f"  {name} ({field.size}{', JSON' if field.is_json else ''}):"
-        yield from _boxed(field.text, one.id, cut)
+        yield cut(f"  {name} ({field.size}{', JSON' if field.is_json else ''}):")
+        yield from _boxed(field.text, one.id, short)
     if whole.preview:
         yield "  it would change:"
-        yield from _boxed(exact(whole.preview), one.id, cut)
-    yield f"  why asked: {visible(one.reason)}"
+        yield from _boxed(exact(whole.preview), one.id, short)
+    yield cut(f"  why asked: {visible(one.reason)}")
     if not one.granted:
         yield f"  a2a-bridge approve {one.id}   a2a-bridge deny {one.id}"
 
 
-def _boxed(text: str, number: int, cut: bool) -> Iterator[str]:
-    """Behind a bar, so that no line of the text can pass for one of ours."""
-    shown = text
-    if cut:
-        shown = "\n".join(text[:MOST_CHARACTERS].split("\n")[:MOST_LINES])
-    for line in shown.split("\n"):
-        yield f"  │ {line}"
+def _boxed(text: str, number: int, short: bool) -> Iterator[str]:
+    shown = "\n".join(text[:MOST_CHARACTERS].split("\n")[:MOST_LINES]) if short else text
+    yield from boxed(shown)
     if len(shown) < len(text):
         yield f"  … and {len(text) - len(shown)} characters more: a2a-bridge approvals {number} shows all"
 

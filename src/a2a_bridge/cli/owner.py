@@ -7,6 +7,7 @@ import msgspec
 import typer
 
 from a2a_bridge.cli import chosen
+from a2a_bridge.cli.rows import as_json, cut
 from a2a_bridge.cli.spans import span
 from a2a_bridge.control import client, messages
 from a2a_bridge.visible import visible
@@ -27,7 +28,8 @@ def calls(json: AsJson = False, port: chosen.Port = None, pid: chosen.Pid = None
     for one in there or ():
         state = f"waits for request {one.request}" if one.request else "runs"
         number = messages.call_number(one.id)
-        print(f"{number}  {visible(one.tool)}  {visible(one.summary)}  {_whose(one)}  {state}  {span(one.seconds)}")
+        row = f"{number}  {state}  {span(one.seconds)}  {_whose(one)}  {visible(one.tool)}  {visible(one.summary)}"
+        print(cut(row))
     if not there:
         print("no call is in flight")
 
@@ -64,7 +66,7 @@ def sessions(context: typer.Context, json: AsJson = False, port: chosen.Port = N
         where = f" from {one.address}" if one.address else ""
         ages = f"opened {span(one.opened)} ago, seen {span(one.seen)} ago"
         name = visible(one.client) or "an unnamed client"
-        print(f"{messages.session_start(one.id)}  {name}{where}  {ages}  {one.calls} calls")
+        print(cut(f"{messages.session_start(one.id)}  {name}{where}  {ages}  {one.calls} calls"))
     if not there:
         print("no session is open")
 
@@ -91,7 +93,7 @@ def grants(context: typer.Context, json: AsJson = False, port: chosen.Port = Non
     for one in there:
         left = "while its session lives" if one.seconds is None else f"for {span(one.seconds)} more"
         what = "every call" if one.kind.startswith("this tool") else visible(one.summary)
-        print(f"{one.id}  {visible(one.tool)}  {what}  {one.kind}  {_whose(one)}  {left}")
+        print(cut(f"{one.id}  {one.kind}  {left}  {_whose(one)}  {visible(one.tool)}  {what}"))
     if not there:
         print("nothing is granted")
 
@@ -111,7 +113,7 @@ def _asked(method: str, row: type[Row], port: int | None, pid: int | None) -> li
 
 
 def _print_json(rows: Sequence[Any]) -> None:
-    print(msgspec.json.encode(rows).decode())
+    print(as_json(rows))
 
 
 def _whose(one: messages.LiveCall | messages.GrantRow) -> str:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TextIO, TypeVar
 
+from a2a_bridge.cli.rows import cut
 from a2a_bridge.visible import visible
 
 # Lines are written in batches, and a batch has an end: at thousands of calls a second the lines would cost
@@ -56,7 +57,7 @@ class Printer(Generic[Item]):
         self._wake.clear()
         lines = []
         while self._items:
-            lines.append(visible(self._line(self._items.popleft())))
+            lines.append(cut(visible(self._line(self._items.popleft()))))
         if not lines:
             return
         dropped = self._put - self._written - len(lines) - len(self._items)

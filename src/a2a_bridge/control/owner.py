@@ -1,5 +1,6 @@
 """What the owner sees and orders: a running bridge's calls, questions, sessions and grants, as control messages."""
 
+import asyncio
 import json
 import time
 from collections import Counter, deque
@@ -24,6 +25,9 @@ MOST_EARLIER_ROWS = 20
 MOST_NOTICES = 20
 # A console asks four times a second; one that has not for so long is gone, or stands still.
 ATTACHED_SECONDS = 5.0
+
+# A question is shown without what it would change rather than not at all.
+PREVIEW_SECONDS = 2.0
 
 _KINDS = {"once": Kind.ONCE, "call": Kind.CALL, "tool": Kind.TOOL}
 
@@ -101,7 +105,10 @@ class Owner:
         request = self._approvals.find(msgspec.convert(params, messages.Number).id)
         arguments = request.arguments.decode()
         try:
-            preview = await self._bridge.host.preview(request.tool, json.loads(request.arguments))
+            async with asyncio.timeout(PREVIEW_SECONDS):
+                preview = await self._bridge.host.preview(request.tool, json.loads(request.arguments))
+        except TimeoutError:
+            preview = "[what it would change could not be told in time]"
         except ToolError as error:
             preview = f"it would fail: {error}"
         except Exception as error:  # anybody's code, and only for show
@@ -117,7 +124,7 @@ class Owner:
         return self._approvals.deny(given.id, given.reason.strip())
 
     def _question(self, request: Request) -> messages.Asked:
-        call = request.waiters[-1].call if request.waiters else request.call
+        call = request.call
         return messages.Asked(
             id=request.id,
             tool=request.tool,

@@ -1,5 +1,6 @@
 """The tool `bash`: one command in a fresh shell."""
 
+import re
 from typing import Annotated
 
 import msgspec
@@ -11,6 +12,9 @@ from a2a_bridge.hosts.local.processes.command import Command
 from a2a_bridge.hosts.local.processes.endings import ending
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Access, Result, Text, text
+
+# Variables that tell a shell or the system what to run, or how to read a line.
+_TELLING = re.compile(r"(?:BASH_ENV|ENV|PS4|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|IFS|PATH|LD_.*|DYLD_.*|BASH_FUNC_.*)\Z")
 
 
 class Bash(msgspec.Struct, forbid_unknown_fields=True):
@@ -84,7 +88,8 @@ def _access(arguments: Bash, place: Place) -> Access:
     _timeout(arguments, place)
     directory = place.path(arguments.cwd or ".")
     usual = directory == place.directory and not arguments.env
-    return Access("exec", shown(str(directory)), arguments.command, usual)
+    opaque = any(map(_TELLING.match, arguments.env or {}))
+    return Access("exec", shown(str(directory)), arguments.command, usual, opaque)
 
 
 BASH = TypedTool(

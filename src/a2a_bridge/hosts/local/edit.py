@@ -17,7 +17,7 @@ from a2a_bridge.hosts.local.editing.revision import Replacement, Revision, revis
 from a2a_bridge.hosts.local.files.alone import alone
 from a2a_bridge.hosts.local.files.encoding import UTF8, Encoding
 from a2a_bridge.hosts.local.files.kinds import kind
-from a2a_bridge.hosts.local.files.names import shown
+from a2a_bridge.hosts.local.files.names import leading, shown
 from a2a_bridge.hosts.local.files.replace import replace
 from a2a_bridge.hosts.local.files.textfile import decoded, encoded
 from a2a_bridge.hosts.local.place import Place, Stopped
@@ -93,7 +93,9 @@ def _changes(path: Path, edits: list[Replacement]) -> str:
             plan = _planned(file, os.fstat(file.fileno()), edits)
     except OSError as error:
         raise ToolError(f"{name}: {error.strerror or error}") from None
-    return _answer(name, plan.before, plan.revision, plan.encoding).partition("\n")[2]
+    where = leading(path)
+    diff = _answer(name, plan.before, plan.revision, plan.encoding).partition("\n")[2]
+    return diff if where == name else f"{where}\n{diff}"
 
 
 def _expect_wanted(name: str, stopped: Stopped) -> None:

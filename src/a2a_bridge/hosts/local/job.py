@@ -110,6 +110,11 @@ def _access(arguments: JobArguments, place: Place) -> Access:
     return place.access("exec" if arguments.action in ("kill", "input") else "read")
 
 
+async def _preview(arguments: JobArguments, place: Place) -> str:
+    """Which command it is about."""
+    return "" if arguments.id is None else f"job {arguments.id}: {place.jobs.find(arguments.id).line}"
+
+
 JOB = TypedTool(
     "job",
     "Background commands of bash: list them; poll or wait for one's new output and exit code; kill it; give it input. "
@@ -117,4 +122,5 @@ JOB = TypedTool(
     JobArguments,
     _job,
     _access,
+    _preview,
 )

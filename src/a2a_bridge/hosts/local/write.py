@@ -12,7 +12,7 @@ from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.editing.hunks import overall, unified
 from a2a_bridge.hosts.local.files.alone import alone
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, sniff
-from a2a_bridge.hosts.local.files.names import shown
+from a2a_bridge.hosts.local.files.names import leading
 from a2a_bridge.hosts.local.files.replace import regular, replace
 from a2a_bridge.hosts.local.files.textfile import decoded
 from a2a_bridge.hosts.local.place import Place
@@ -129,7 +129,7 @@ async def _preview(arguments: Write, place: Place) -> str:
 
 def _changes(path: Path, arguments: Write) -> str:
     """What the write would change, told from the file as it is now."""
-    name = shown(str(path))
+    name = leading(path)
     try:
         status = regular(path)
         if status is None:

@@ -2,9 +2,16 @@
 
 import os
 import re
+from pathlib import Path
 
 _QUOTED = re.compile(r"\$'((?:[^'\\]|\\x[0-9a-f]{2}|\\[\\'])*)'")
 _ESCAPE = re.compile(rb"\\(?:x([0-9a-f]{2})|([\\']))")
+
+
+def leading(path: Path) -> str:
+    """A path as it is shown to a person who judges a change: with the file that its symlinks lead to."""
+    real = os.path.realpath(path)
+    return shown(str(path)) if real == os.path.normpath(path) else f"{shown(str(path))}, which is {shown(real)}"
 
 
 def shown(name: str | bytes) -> str:
