@@ -48,16 +48,36 @@ class Run(NamedTuple):
 
 @contextmanager
 def server(kind: str, answer: str = "") -> Iterator[Target]:
-    """The bridge, or the bare app that gives `answer` to everything."""
-    with tempfile.TemporaryDirectory() as home, (Path(home) / "out").open("w") as out:
-        process = subprocess.Popen([sys.executable, "-m", "bench.servers", kind, answer or home], stdout=out)
-        try:
-            url = _announced(Path(home) / "out")
+    """The bridge, or the bare server that gives `answer` to everything."""
+    with tempfile.TemporaryDirectory() as home:
+        with _process([sys.executable, "-m", "bench.servers", kind, answer or home], home) as target:
             if kind == "bare":
-                yield Target(url, process.pid)
+                yield target
             else:
                 token = json.loads((Path(home) / "bridge.json").read_text())["token"]
-                yield with_session(Target(url, process.pid, token, home=home))
+                yield with_session(target._replace(token=token))
+
+
+@contextmanager
+def bun_server(tools: list[dict[str, Any]]) -> Iterator[Target]:
+    """A Bun server that does the same work, with the same tools."""
+    root = Path(__file__).parents[1]
+    bun = root / ".peers/node_modules/.bin/bun"
+    if not bun.exists():
+        sys.exit("bench: bun is not under .peers; make bench installs it, with npm")
+    with tempfile.TemporaryDirectory() as home:
+        token = "t" * 43
+        (Path(home) / "bun.json").write_text(json.dumps({"token": token, "tools": tools}))
+        with _process([str(bun), str(root / "bench/peers/server.mjs"), home], home) as target:
+            yield with_session(target._replace(token=token))
+
+
+@contextmanager
+def _process(command: list[str], home: str) -> Iterator[Target]:
+    with (Path(home) / "out").open("w") as out:
+        process = subprocess.Popen(command, stdout=out)
+        try:
+            yield Target(_announced(Path(home) / "out"), process.pid, home=home)
         finally:
             process.terminate()
             process.wait()

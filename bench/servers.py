@@ -10,41 +10,66 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import cast
 
-import uvicorn
+import httptools
+import uvloop
 
 from a2a_bridge import config
 from a2a_bridge.cli.foreground import serve_host
 from a2a_bridge.hosts.scripted import ScriptedHost
-from a2a_bridge.http.serve import listen
+from a2a_bridge.http.listener import listen
+from a2a_bridge.tool import Tool
+
+# With the scripted host's own seven, as many tools as a usual host has.
+EXTRA = tuple(Tool(f"tool_{number}", "A tool for the list. " * 8, {"type": "object"}) for number in range(14))
 
 
-def serve_bare(answer: bytes) -> None:
-    """The least that an ASGI app can do: a constant, whatever is asked."""
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
+class Bare(asyncio.Protocol):
+    """The least that a server on httptools has to do: collect head and body, decide keep-alive, give a constant."""
 
-    async def bare_app(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": answer})
+    answer = b""
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._parser = httptools.HttpRequestParser(self)
+        self._headers: dict[bytes, bytes] = {}
+        self._body: list[bytes] = []
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.lower()] = value
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        self._body = []
+        self._headers = {}
+        self._transport.write(self.answer)
+        if not self._parser.should_keep_alive():
+            self._transport.close()
+
+
+async def serve_bare(answer: bytes) -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    Bare.answer = head % len(answer) + answer
     listener = listen("127.0.0.1", 0)
     print(f"listening on {listener.url}", flush=True)
-    options = uvicorn.Config(
-        bare_app, http="httptools", loop="uvloop", ws="none", lifespan="off", log_config=None, access_log=False
-    )
-    options.server_header = False
-    asyncio.Runner(loop_factory=options.get_loop_factory()).run(uvicorn.Server(options).serve([listener.socket]))
+    server = await asyncio.get_running_loop().create_server(Bare, sock=listener.socket)
+    await server.serve_forever()
 
 
 def main() -> None:
     if sys.argv[1] == "bare":
-        serve_bare(sys.argv[2].encode())
+        uvloop.run(serve_bare(sys.argv[2].encode()))
     else:
         home = Path(sys.argv[2])
         os.environ["A2A_BRIDGE_AUDIT"] = str(home / "audit.log")
         os.environ["XDG_RUNTIME_DIR"] = str(home)
-        serve_host(config.load(home / "bridge.json"), ScriptedHost())
+        serve_host(config.load(home / "bridge.json"), ScriptedHost(EXTRA))
 
 
 if __name__ == "__main__":

@@ -1,42 +1,53 @@
-"""Requests per second and latency of ping, tools/list and an audited tools/call, beside the limit: a bare ASGI
-app on the same uvicorn that gives the same answer as a constant. Interleaved rounds, medians, ratios.
+"""Requests per second and latency of ping, tools/list and an audited tools/call. Beside each: the limit (a server on
+bare httptools that collects a request and gives the same answer as a constant), and a Bun server that does the same
+work. Interleaved rounds, medians, ratios.
 
     python -m bench.wire [ROUNDS]
 """
 
+import json
 import statistics
 import sys
 from contextlib import ExitStack
 
-from bench.load import answer_to, load, median, request, server
+from bench.load import Run, answer_to, bun_server, load, median, post, request, server
 
 ECHO = request("tools/call", {"name": "echo", "arguments": {"text": "hi"}})
 BODIES = {"ping": request("ping"), "tools/list": request("tools/list"), "tools/call": ECHO}
-GOALS = {"ping": 0.80, "tools/list": 0.80, "tools/call": 0.60}
+# The share of the limit's rate, and of Bun's.
+GOALS = {"ping": (0.85, 1.1), "tools/list": (0.65, 1.4), "tools/call": (0.0, 1.0)}
+
+
+def share(own: list[Run], other: list[Run]) -> float:
+    """The median ratio of rates that were measured side by side."""
+    return statistics.median(one.rate / two.rate for one, two in zip(own, other, strict=True))
 
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     with ExitStack() as stack:
         bridge = stack.enter_context(server("bridge"))
-        cases = {name: (bridge, body) for name, body in BODIES.items()}
+        tools = post(bridge, json.loads(BODIES["tools/list"]))[1]["result"]["tools"]
+        bun = stack.enter_context(bun_server(tools))
+        cases = {}
         for name, body in BODIES.items():
             bare = stack.enter_context(server("bare", answer_to(bridge, body)))
-            cases[f"limit: {name}"] = (bare, body)
-        runs = {name: [] for name in cases}  # type: ignore[var-annotated]
+            cases[name] = {"bridge": bridge, "limit": bare, "Bun": bun}
+        runs: dict[str, dict[str, list[Run]]] = {name: {who: [] for who in cases[name]} for name in cases}
         for _ in range(rounds):
-            for name in BODIES:  # each beside its own limit, as close in time as can be
-                for case in (f"limit: {name}", name):
-                    runs[case].append(load(*cases[case]))
-        print(f"{'':<18}{'requests/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'of limit':>10}{'goal':>7}")
-        for name in cases:
-            middle = median(runs[name])
+            for name, targets in cases.items():
+                for who, target in targets.items():
+                    runs[name][who].append(load(target, BODIES[name]))
+    print(f"{len(tools)} tools, 16 connections, {rounds} rounds of 1 s")
+    print(f"{'':<20}{'requests/s':>12}{'p50 ms':>9}{'p99 ms':>9}   bridge / it (goal)")
+    for name, by in runs.items():
+        for who, taken in by.items():
+            middle = median(taken)
             ratio = ""
-            if name in GOALS:
-                pairs = zip(runs[name], runs[f"limit: {name}"], strict=True)
-                share = statistics.median(own.rate / limit.rate for own, limit in pairs)
-                ratio = f"{share:>10.0%}{GOALS[name]:>7.0%}"
-            print(f"{name:<18}{middle.rate:>12,.0f}{middle.p50:>9.2f}{middle.p99:>9.2f}{ratio}")
+            if who != "bridge":
+                goal = GOALS[name][who == "Bun"]
+                ratio = f"   {share(by['bridge'], taken):.2f}" + (f" ({goal:.2f})" if goal else "")
+            print(f"{name:<11}{who:<9}{middle.rate:>12,.0f}{middle.p50:>9.2f}{middle.p99:>9.2f}{ratio}")
 
 
 if __name__ == "__main__":

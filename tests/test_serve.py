@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from a2a_bridge.errors import StartError
-from a2a_bridge.http.serve import listen
+from a2a_bridge.http.listener import listen
 from tests.hosts import NAMES, alive
 from tests.support.callers import SETTINGS, TOKEN, Client, HttpCaller, read_reply, request
 from tests.support.processes import Served, a2a, environment, records, scripted, served
@@ -178,7 +178,7 @@ def test_a_signal_ends_it_and_its_commands(tmp_path: Path, number: signal.Signal
 
 
 async def test_shutdown_answers_the_calls_in_flight_and_closes_the_door_at_once(tmp_path: Path) -> None:
-    with scripted(tmp_path, SETTINGS, grace=0.5) as one:
+    with scripted(tmp_path, SETTINGS, grace=2.0) as one:
         client = Client(HttpCaller(one))
         await client.open()
         hanging = [asyncio.create_task(client.call("hang", message_id=number)) for number in range(10)]

@@ -1,5 +1,6 @@
 """Config → wired objects: the one file that sees every room."""
 
+import asyncio
 import os
 import time
 import uuid
@@ -25,9 +26,9 @@ from a2a_bridge.control.owner import Owner
 from a2a_bridge.control.rendezvous import own_socket
 from a2a_bridge.errors import BridgeError, ControlError, StartError, ToolError
 from a2a_bridge.exposure import MCP_PREFIX, Exposure
-from a2a_bridge.http.app import WATCH_AFTER_SECONDS, App
 from a2a_bridge.http.endpoint import Endpoint
-from a2a_bridge.http.serve import Listener, listen, serving
+from a2a_bridge.http.listener import Listener, listen
+from a2a_bridge.http.server import serving
 from a2a_bridge.limits import Limits
 from a2a_bridge.peer import Handler
 from a2a_bridge.sessions import Sessions
@@ -153,7 +154,7 @@ async def bridging(
             owner.notices.append(line)
             report(line)
 
-        journal = Journal(places.audit, tell)
+        journal = Journal(places.audit, tell, later=asyncio.get_running_loop().call_soon)
         stack.callback(journal.close)
         rules = _rules(config, clock)
         bridge = Bridge(host, rules, journal, _call_ids(), tell, settled, clock)
@@ -162,13 +163,13 @@ async def bridging(
         rules.approvals.asked = _asking(owner, Notification(config.notify_command, tell), watch)
         live = Live(config, listener, bridge, sessions, journal, owner, rules.approvals)
         owner.notices.extend(live.warnings)
-        endpoint = Endpoint(live.auth, Origins(config.allowed_origins), sessions, bridge, tell)
-        app = _app(config, endpoint, bridge, asks=not rules.approvals.policy.asks_nothing)
+        cancels = config.on_disconnect == "cancel"
+        endpoint = Endpoint(live.auth, Origins(config.allowed_origins), sessions, bridge, tell, cancels)
         try:
             await stack.enter_async_context(server.listening(own_socket(places.control), live.handlers, tell))
         except ControlError as error:
             live.warnings.append(f"{error}; this bridge serves, but commands cannot reach it")
-        await stack.enter_async_context(serving(app, listener, lambda: bridge.stop(grace)))
+        await stack.enter_async_context(serving(endpoint, listener, tell, lambda: bridge.stop(grace)))
         yield live
 
 
@@ -183,13 +184,6 @@ def _rules(config: Config, clock: Callable[[], float]) -> Rules:
         config.max_result_bytes,
     )
     return Rules(Exposure(config.deny, config.deny_mcp_tools), approvals, limits)
-
-
-def _app(config: Config, endpoint: Endpoint, bridge: Bridge, asks: bool) -> App:
-    """A call that waits for the owner is watched from the first moment on, and is withdrawn in any case when its
-    caller hangs up: nothing runs for nobody."""
-    cancels = config.on_disconnect == "cancel"
-    return App(endpoint, lambda task: cancels or bridge.waits(task), 0.0 if asks else WATCH_AFTER_SECONDS)
 
 
 def _asking(

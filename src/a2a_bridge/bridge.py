@@ -7,12 +7,12 @@ connection closed) cancels the work; `cancel`, `pause` and `stop` end it from ou
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from a2a_bridge.approval.queue import Approvals, Leave, Request
 from a2a_bridge.audit.redaction import shown_arguments
-from a2a_bridge.calls import Outcome, Running, Settled
+from a2a_bridge.calls import Confirm, Outcome, Running, Settled, nobody_hangs_up
 from a2a_bridge.errors import ToolError, UnknownTool, Withdrawn, described
 from a2a_bridge.exposure import Exposure
 from a2a_bridge.limits import Limits
@@ -35,6 +35,9 @@ class Audit(Protocol):
     def start(self, call_id: str, session: str, tool: str, args: str) -> None: ...
 
     def done(self, call_id: str, session: str, tool: str, args: str, is_error: bool, decided: str) -> None: ...
+
+    def flush(self) -> None:
+        """Puts on disk what `start` and `done` have gathered."""
 
 
 class Rules(NamedTuple):
@@ -79,7 +82,14 @@ class Bridge:
 
     async def tools(self) -> Sequence[Tool]:
         """The exposed part of the host's registry, as it is now (M3); the same object while that has not changed."""
-        registry = await self.host.tools()
+        return self._visible(await self.host.tools())
+
+    def known_tools(self) -> Sequence[Tool] | None:
+        """The same where the host knows it without waiting; else None."""
+        registry = self.host.known_tools
+        return None if registry is None else self._visible(registry)
+
+    def _visible(self, registry: Sequence[Tool]) -> Sequence[Tool]:
         known, visible = self._listed
         # Only a tuple can be trusted to be what it was when it is the same object.
         if registry is not known or not isinstance(registry, tuple):
@@ -87,20 +97,40 @@ class Bridge:
             self._listed = (registry, visible)
         return visible
 
-    async def call(
-        self, session: str, client: str, name: str, arguments: object, key: bytes = b"", address: str = ""
-    ) -> Result:
-        """Run one call to its end. `key` is what `cancel` may know it by. The arguments are the bridge's from here on:
-        what a person is shown is what runs.
+    def call(
+        self,
+        session: str,
+        client: str,
+        name: str,
+        arguments: object,
+        key: bytes = b"",
+        address: str = "",
+        confirm: Confirm = nobody_hangs_up,
+    ) -> Coroutine[Any, Any, Result]:
+        """Begin one call; the coroutine, to be awaited at once, runs it to its end. `key` is what `cancel` may know
+        it by. The arguments are the bridge's from here on: what a person is shown is what runs. `confirm` returns
+        when the caller has not hung up, and cancels the call's task otherwise.
 
-        Whatever the tool does becomes a result; only the cancelling of this very task is passed on.
+        Whatever the tool does becomes a result; only the cancelling of the awaiting task is passed on.
         """
         call = Call(self._new_id(), session, client, address)
         args = shown_arguments(arguments)
-        running = Running(call, name, arguments, args, self._clock(), asyncio.current_task(self._loop), key)
-        self._audit.start(call.id, session, name, running.args)
+        running = Running(call, name, arguments, args, self._clock(), None, key, confirm=confirm)
+        self._audit.start(call.id, session, name, args)
         self._running[call.id] = running
+        return self._complete(running)
+
+    def commit(self) -> None:
+        """Puts the records of calls that have ended on disk."""
+        self._audit.flush()
+
+    async def _complete(self, running: Running) -> Result:
+        call = running.call
+        running.task = asyncio.current_task(self._loop)
+        self._audit.flush()  # the first of the calls that came together writes the start records of all (L1)
         try:
+            if running.reason:
+                raise Withdrawn(running.reason)
             result = await self._run(running)
         except Withdrawn:
             if not running.reason:
@@ -116,8 +146,10 @@ class Bridge:
             del self._running[call.id]
             if self._stopping and not self._running:
                 self._idle.set()
-        if running.reason and running.task is not None:
-            running.task.uncancel()
+            if running.reason and running.task is not None:
+                running.task.uncancel()
+            running.task = None  # the task keeps its last exception, whose traceback leads back here
+        if running.reason:
             result = failure(running.reason)
         self._settle(running, result, Outcome.FAILED if result.is_error else Outcome.DONE)
         return result
@@ -181,7 +213,7 @@ class Bridge:
         """The owner's answer; the call waits for it."""
         running.request = request.id
         try:
-            return await self._approvals.wait(request, running.call)
+            return await self._approvals.wait(request, running.call, running.confirm)
         except asyncio.CancelledError:
             if running.reason in (CANCELLED_BY_OWNER, PAUSED):
                 self._approvals.drop(request)
@@ -288,6 +320,7 @@ class Bridge:
 
 
 def _end(running: Running, reason: str) -> None:
-    if not running.reason and running.task is not None:
+    if not running.reason:
         running.reason = reason
-        running.task.cancel()
+        if running.task is not None:  # else it has not begun, and never will
+            running.task.cancel()

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from itertools import takewhile
 
@@ -19,6 +19,13 @@ MOST_BYTES = 16 * 1024
 _SMALL = 120
 
 
+Confirm = Callable[[], Awaitable[None]]
+
+
+async def nobody_hangs_up() -> None:
+    """Of a call that has no connection."""
+
+
 class Outcome(StrEnum):
     """How a call ended. Only of the last kind nothing has run."""
 
@@ -31,7 +38,8 @@ class Outcome(StrEnum):
 class Running(msgspec.Struct, eq=False):
     """A call in flight. `began` is in seconds of the bridge's clock, `args` as the audit log shows them;
     `key` is what its caller knows it by, and `reason` the answer when it was ended from outside. `request` is the
-    number of the question to the owner that it waits on, 0 while it does not; `decided` what let it run."""
+    number of the question to the owner that it waits on, 0 while it does not; `decided` what let it run. `confirm`
+    returns when its caller has not hung up, and cancels its task otherwise."""
 
     call: Call
     tool: str
@@ -43,6 +51,7 @@ class Running(msgspec.Struct, eq=False):
     reason: str = ""
     request: int = 0
     decided: str = ""
+    confirm: Confirm = nobody_hangs_up
 
 
 class Settled(msgspec.Struct, frozen=True, gc=False):

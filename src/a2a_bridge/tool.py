@@ -81,6 +81,10 @@ class Host(Protocol):
     def name(self) -> str:
         """What a person would call this host, in a word or two."""
 
+    @property
+    def known_tools(self) -> Sequence[Tool] | None:
+        """What `tools` would give, where that is known without waiting; else None."""
+
     async def start(self) -> None:
         """Make ready. Raises `HostUnavailable` when the host cannot serve."""
 

@@ -9,12 +9,14 @@ import pytest
 from a2a_bridge.approval import queue
 from a2a_bridge.approval.grants import Grants, Kind
 from a2a_bridge.approval.policy import Mode, Policy
-from a2a_bridge.approval.queue import EARLIER_SECONDS, HANG_UP_TURNS, Approvals, Leave, Request
+from a2a_bridge.approval.queue import EARLIER_SECONDS, Approvals, Leave, Request
 from a2a_bridge.errors import ControlError, Denied, NoAnswer, ToolError
 from a2a_bridge.tool import Access, Call, Result, Tier, failure, text
 
 GRANT_SECONDS = 600.0
-TURNS = HANG_UP_TURNS + 8
+# How long this desk's callers take to be found present, in turns of the loop.
+CONFIRM_TURNS = 6
+TURNS = CONFIRM_TURNS + 8
 
 
 class Alarm:
@@ -73,7 +75,7 @@ class Desk:
 
     async def _call(self, call: Call, tool: str, arguments: object, access: Access) -> Result:
         judged = self.approvals.judge(call, tool, arguments, access)
-        leave = judged if isinstance(judged, Leave) else await self.approvals.wait(judged, call)
+        leave = judged if isinstance(judged, Leave) else await self.approvals.wait(judged, call, self._confirm)
         if isinstance(leave, Result):
             return leave
         self.ran.append(call.id)
@@ -84,6 +86,9 @@ class Desk:
             return result
         finally:
             leave.share(result)
+
+    async def _confirm(self) -> None:
+        await turns(CONFIRM_TURNS)
 
     async def waiting(self, *calls: "asyncio.Task[Result]") -> Request:
         """The newest request, when the calls have got as far as to wait for it."""
@@ -541,7 +546,7 @@ async def test_one_session_of_two_that_joined_ends_while_its_caller_hangs_up(des
 # In the same instant.
 
 
-@pytest.mark.parametrize("before", range(HANG_UP_TURNS + 1))
+@pytest.mark.parametrize("before", range(CONFIRM_TURNS + 1))
 async def test_approved_and_then_cancelled_before_it_runs(desk: Desk, before: int) -> None:
     call = desk.ask()
     request = await desk.waiting(call)
@@ -602,7 +607,7 @@ async def test_a_grant_goes_to_the_session_that_was_shown_whoever_joined_since(d
     other.cancel()
 
 
-@pytest.mark.parametrize("after", range(HANG_UP_TURNS))
+@pytest.mark.parametrize("after", range(CONFIRM_TURNS))
 async def test_a_session_that_ends_right_after_the_approval_runs_nothing(desk: Desk, after: int) -> None:
     call = desk.ask("x")
     await turns()
@@ -779,7 +784,7 @@ class Wild:
                 self.desk.pass_time(self.random.choice((1, 20, 51)))
             case 9:
                 self.desk.approvals.end_session(self.random.choice(("s1", "s2")))
-        await turns(self.random.choice((0, 0, 1, 2, HANG_UP_TURNS, TURNS)))
+        await turns(self.random.choice((0, 0, 1, 2, CONFIRM_TURNS, TURNS)))
 
     def check(self) -> None:
         ran = self.desk.ran

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from a2a_bridge.http.endpoint import MOST_BODY_BYTES
+from a2a_bridge.http.reader import MAX_BODY_BYTES
 from tests.support.callers import TOKEN, Caller, Client, HttpCaller, MemoryCaller, Reply, read_reply, request
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -25,7 +25,7 @@ async def test_t2_any_path_is_served(client: Client, path: str) -> None:
     assert (await client.caller.send("POST", client.headers(), PING, path)).result == {}
 
 
-@pytest.mark.parametrize("target", [b"*", b"http://elsewhere/x", b"/%C3%A9%FF"])
+@pytest.mark.parametrize("target", [b"*", b"http://elsewhere/x", b"/%C3%A9%FF", b"/\xff", b"x", b"?", b"a:1"])
 async def test_t2_odd_request_targets_are_served(http: HttpCaller, target: bytes) -> None:
     client = Client(http)
     await client.open()
@@ -41,7 +41,7 @@ async def test_t3_other_methods_are_405_with_an_empty_body(caller: Caller, metho
     assert reply.headers["allow"] == "POST, DELETE"
 
 
-@pytest.mark.parametrize("method", ["FOO", "NONSENSE", "M-SEARCH2", "post", "Delete"])
+@pytest.mark.parametrize("method", ["FOO", "NONSENSE", "M-SEARCH2", "post", "Delete", "CONNECT", "PRI"])
 async def test_t3_holds_for_methods_that_nobody_has_registered(http: HttpCaller, method: str) -> None:
     reply = await http.send(method, {})
     assert (reply.status, reply.body) == (405, b"")
@@ -57,17 +57,17 @@ TOO_LARGE = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": 
 
 
 async def test_t4_a_body_at_the_limit_passes_and_one_byte_more_does_not(client: Client) -> None:
-    assert (await client.post(padded(MOST_BODY_BYTES))).result == {}
-    reply = await client.post(padded(MOST_BODY_BYTES + 1))
+    assert (await client.post(padded(MAX_BODY_BYTES))).result == {}
+    reply = await client.post(padded(MAX_BODY_BYTES + 1))
     assert (reply.status, reply.json) == (413, TOO_LARGE)
     assert reply.headers["connection"] == "close"
 
 
 async def test_t4_an_unauthorized_large_body_is_401(client: Client) -> None:
-    assert (await client.post(padded(MOST_BODY_BYTES + 1), authorization="Bearer no")).error == UNAUTHORIZED
+    assert (await client.post(padded(MAX_BODY_BYTES + 1), authorization="Bearer no")).error == UNAUTHORIZED
 
 
-@pytest.mark.parametrize(("length", "status"), [(MOST_BODY_BYTES, 200), (MOST_BODY_BYTES + 1, 413)])
+@pytest.mark.parametrize(("length", "status"), [(MAX_BODY_BYTES, 200), (MAX_BODY_BYTES + 1, 413)])
 async def test_t4_holds_for_pieces_in_memory(memory: MemoryCaller, length: int, status: int) -> None:
     client = Client(memory)
     await client.open()
@@ -81,7 +81,7 @@ def chunked(body: bytes, size: int) -> bytes:
     return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
-@pytest.mark.parametrize(("length", "status"), [(MOST_BODY_BYTES, 200), (MOST_BODY_BYTES + 1, 413)])
+@pytest.mark.parametrize(("length", "status"), [(MAX_BODY_BYTES, 200), (MAX_BODY_BYTES + 1, 413)])
 async def test_t4_holds_for_chunked_bodies(http: HttpCaller, length: int, status: int) -> None:
     client = Client(http)
     await client.open()
@@ -139,7 +139,7 @@ async def every_kind_of_reply(client: Client) -> dict[str, Reply]:
         "invalid request": await client.post(b"1"),
         "no session": await client.post(PING, mcp_session_id=None),
         "unknown session": await client.post(PING, mcp_session_id="nope"),
-        "413": await client.post(padded(MOST_BODY_BYTES + 1)),
+        "413": await client.post(padded(MAX_BODY_BYTES + 1)),
         "204": await caller.send("DELETE", client.headers()),
     }
 
@@ -171,9 +171,9 @@ async def test_t7_every_error_has_the_one_form(client: Client) -> None:
 ORDER: dict[str, tuple[str, dict[str, str | None], bytes, int]] = {
     "O1 before O2": ("PUT", {"authorization": None}, PING, 405),
     "O2 before A6": ("POST", {"authorization": "Bearer no", "origin": "http://evil.example"}, PING, 401),
-    "A6 before T4": ("POST", {"origin": "http://evil.example"}, padded(MOST_BODY_BYTES + 1), 403),
+    "A6 before T4": ("POST", {"origin": "http://evil.example"}, padded(MAX_BODY_BYTES + 1), 403),
     "A6 before O3": ("POST", {"origin": "http://evil.example"}, b"{", 403),
-    "T4 before O3": ("POST", {}, b"{" * (MOST_BODY_BYTES + 1), 413),
+    "T4 before O3": ("POST", {}, b"{" * (MAX_BODY_BYTES + 1), 413),
     "O2 before O3": ("POST", {"authorization": "Basic x"}, b"{", 401),
     "O3 before O4": ("POST", {}, b'[{"jsonrpc":"1.0"', -32700),
     "O3 before O5": ("POST", {"mcp-session-id": None}, b"{", -32700),

@@ -1,4 +1,4 @@
-"""Two ways to put the same request: to the app in memory, and over HTTP to a real process."""
+"""Two ways to put the same request: to a connection in memory, and over HTTP to a real process."""
 
 import asyncio
 import json
@@ -16,11 +16,11 @@ from a2a_bridge.auth import Auth, Origins
 from a2a_bridge.bridge import Bridge, Rules
 from a2a_bridge.exposure import Exposure
 from a2a_bridge.hosts.scripted import ScriptedHost
-from a2a_bridge.http.app import App
 from a2a_bridge.http.endpoint import Endpoint
 from a2a_bridge.limits import Limits
 from a2a_bridge.sessions import Sessions
 from tests.support.processes import Served
+from tests.support.transport import MemoryConnection
 
 TOKEN = "correct-horse-battery-staple-43-characters-x"
 ALLOWED_ORIGIN = "https://app.example:8443"
@@ -98,7 +98,7 @@ class Client:
 
 
 class MemoryCaller:
-    """The whole road below the socket: app, endpoint, sessions, bridge, journal. Its clock stands still."""
+    """The whole path below the socket: connection, endpoint, sessions, bridge, journal. Its clock stands still."""
 
     def __init__(self, home: Path) -> None:
         self.audit = home / "audit.log"
@@ -113,34 +113,26 @@ class MemoryCaller:
         self.sessions = Sessions(lambda: self.now, lambda: str(uuid4()), self.bridge.end_session)
         origins = Origins([ALLOWED_ORIGIN])
         self.endpoint = Endpoint(self.auth, origins, self.sessions, self.bridge, self.reports.append)
-        self.app = App(self.endpoint)
 
     async def send(self, method: str, headers: Headers, body: bytes = b"", path: str = "/") -> Reply:
         """One request whose body arrives in one piece."""
         return await self.exchange(method, headers, [body], path)
 
     async def exchange(self, method: str, headers: Headers, pieces: list[bytes], path: str = "/") -> Reply:
-        pairs = headers.items() if isinstance(headers, Mapping) else headers
-        scope = {
-            "type": "http",
-            "method": method,
-            "path": path,
-            "headers": [(name.lower().encode("latin-1"), value.encode("utf-8")) for name, value in pairs],
-        }
-        waiting = list(pieces)
-        sent: list[Any] = []
-
-        async def receive() -> dict[str, Any]:
-            if not waiting:
-                await asyncio.Event().wait()
-            return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
-
-        async def send(event: Any) -> None:
-            sent.append(event)
-
-        await self.app(scope, receive, send)
-        got = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return Reply(sent[0]["status"], got, b"".join(event.get("body", b"") for event in sent[1:]))
+        pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+        pairs.append(("Content-Length", str(sum(map(len, pieces)))))
+        one = MemoryConnection(self.endpoint)
+        for piece in (request(method, pairs, path=path), *pieces):
+            one.feed(piece)
+        try:
+            while not (found := parsed(one.transport.sent, method == "HEAD")):
+                one.transport.news.clear()
+                await one.transport.news.wait()
+        finally:
+            one.protocol.connection_lost(None)
+            for _ in range(5):  # a call that ran is cancelled meanwhile
+                await asyncio.sleep(0)
+        return found
 
     async def advance(self, seconds: float) -> None:
         self.now += seconds
@@ -183,6 +175,28 @@ def request(method: str, headers: Headers, body: bytes = b"", path: str = "/") -
         pairs.append(("Content-Length", str(len(body))))
     lines = [f"{method} {path} HTTP/1.1", "Host: bridge", *(f"{name}: {value}" for name, value in pairs)]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def parsed(data: bytes, head: bool = False) -> Reply | None:
+    """The first response in what was sent; None while it is not whole."""
+    replies = all_parsed(data, head)
+    return replies[0] if replies else None
+
+
+def all_parsed(data: bytes, head: bool = False) -> list[Reply]:
+    """All whole responses, interim ones left out."""
+    found = []
+    while b"\r\n\r\n" in data:
+        lines, data = data.split(b"\r\n\r\n", 1)
+        first, *rest = lines.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)}
+        length = 0 if head else int(headers.get("content-length", 0))
+        if len(data) < length:
+            break
+        body, data = data[:length], data[length:]
+        if not first.startswith("HTTP/1.1 1"):
+            found.append(Reply(int(first.split()[1]), headers, body))
+    return found
 
 
 async def read_reply(reader: asyncio.StreamReader, head: bool = False) -> Reply:

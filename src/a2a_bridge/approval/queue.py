@@ -8,7 +8,7 @@ is approved runs once, and all who wait get its result.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Protocol
 
@@ -27,11 +27,6 @@ EARLIER_SECONDS = 3600.0
 MOST_ANSWERS = 1000
 # Many more than there may be at once: only the last moment's count.
 MOST_ENDED_SESSIONS = 1000
-# A caller that hung up before the answer is known to have gone only some turns of the event loop later: the socket is
-# read, the connection is lost, its watcher wakes, the call is cancelled. An approved call lets them pass first. Three
-# are enough where nothing else lies unread; a request of a megabyte behind this one takes some more.
-HANG_UP_TURNS = 32
-
 GAVE_UP = "it was cancelled, or its caller hung up"
 SESSION_ENDED = "its session ended"
 SESSION_ENDED_WORDS = f"withdrawn: {SESSION_ENDED}; nothing ran. Open a new session and call again"
@@ -135,9 +130,10 @@ class Approvals:
         request = self._by_print.get(mark)
         return request or self._open(call, tool, arguments, access, decision.reason, mark)
 
-    async def wait(self, request: Request, call: Call) -> Leave | Result:
+    async def wait(self, request: Request, call: Call, confirm: Callable[[], Awaitable[None]]) -> Leave | Result:
         """The owner's answer: leave to run, or the result of an identical call that ran for both.
 
+        `confirm` is awaited before an approved call runs: it cancels the task of a call whose caller has hung up.
         Raises Denied, NoAnswer or ToolError. When the task is cancelled, the call has no part in the request any more,
         even if it was approved in the same instant: then the approval is kept for the next identical call.
         """
@@ -146,8 +142,7 @@ class Approvals:
         try:
             answer = await waiter.answer
             if isinstance(answer, Leave):
-                for _ in range(HANG_UP_TURNS):
-                    await asyncio.sleep(0)
+                await confirm()
                 if call.session in self._ended_sessions:
                     self._pass_on(request, answer)
                     raise ToolError(SESSION_ENDED_WORDS)

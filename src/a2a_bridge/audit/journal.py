@@ -20,6 +20,7 @@ from a2a_bridge.audit.redaction import shown_string
 
 ROTATE_BYTES = 512 * 1024
 REPORT_EVERY = 100
+MAX_GATHERED_BYTES = 64 * 1024
 # How old the knowledge may be that the path still names the open file. Far below the time that any
 # number of bridges need to fill a file, and it spares a busy bridge one look-up a record.
 _CHECK_SECONDS = 0.005
@@ -59,7 +60,11 @@ def timestamp(milliseconds: int) -> str:
 
 
 class Journal:
-    """Appends records to one path. A failing write is counted and reported, and never reaches the call (L4)."""
+    """Appends records to one path. A failing write is counted and reported, and never reaches the call (L4).
+
+    Records are gathered until `flush`, so that those of calls that come together go out in one write. `later` gets
+    `flush` with the first of them, to be called at the end of the event loop's turn; by default it is called at once.
+    """
 
     def __init__(
         self,
@@ -67,16 +72,18 @@ class Journal:
         report: Callable[[str], None],
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
+        later: Callable[[Callable[[], None]], object] = lambda flush: flush(),
     ) -> None:
         self.path = path
         self.failed = 0
         self._report = report
         self._now = now
         self._clock = clock
+        self._later = later
         self._file: _LogFile | None = None
         self._checked = 0.0
         self._encode = msgspec.json.Encoder().encode_into
-        self._line = bytearray()
+        self._gathered = bytearray()
         self._stuck = False
         self._millisecond = -1
         self._shown = ""
@@ -88,6 +95,11 @@ class Journal:
         self._write(Done(self._timestamp(), call_id, session, "done", shown_string(tool), is_error, args, decided))
 
     def close(self) -> None:
+        """Writes what is gathered and closes the file."""
+        self.flush()
+        self._close_file()
+
+    def _close_file(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -101,15 +113,37 @@ class Journal:
         return self._shown
 
     def _write(self, record: Record) -> None:
-        line = self._line
+        gathered = self._gathered
+        first = not gathered
+        length = len(gathered)
         try:
-            self._encode(record, line)
-            line += b"\n"
+            self._encode(record, gathered, -1)
+        except ValueError as error:
+            del gathered[length:]
+            self._failed(1, error)
+            return
+        gathered += b"\n"
+        if first:
+            self._later(self.flush)
+        elif len(gathered) > MAX_GATHERED_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes the gathered records."""
+        gathered = self._gathered
+        if not gathered:
+            return
+        try:
             file = self._file
-            if file is None or self._clock() - self._checked >= _CHECK_SECONDS or file.size > ROTATE_BYTES - len(line):
+            if file is None or self._clock() - self._checked >= _CHECK_SECONDS or not self._has_room(file):
                 file = self._current()
-            file.append(line)
-        except (OSError, ValueError) as error:
+            file.append(gathered)
+        except OSError as error:
+            self._failed(gathered.count(b"\n"), error)
+        gathered.clear()
+
+    def _failed(self, records: int, error: Exception) -> None:
+        for _ in range(records):
             self.failed += 1
             if self.failed == 1 or self.failed % REPORT_EVERY == 0:
                 self._report(
@@ -117,15 +151,16 @@ class Journal:
                     f"({self.failed} so far; the calls go on)"
                 )
 
+    def _has_room(self, file: "_LogFile") -> bool:
+        return file.size + len(self._gathered) <= ROTATE_BYTES
+
     def _current(self) -> "_LogFile":
         """The file that the path names now, with room for more."""
         if self._file is not None:
             self._checked = self._clock()
-            if self._file.is_at(self.path) and (
-                self._file.size + len(self._line) <= ROTATE_BYTES or not self._rotated(self._file)
-            ):
+            if self._file.is_at(self.path) and (self._has_room(self._file) or not self._rotated(self._file)):
                 return self._file
-            self.close()
+            self._close_file()
         self._file = _LogFile.open(self.path)
         return self._file
 
@@ -163,17 +198,19 @@ class _LogFile:
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def append(self, line: bytearray) -> None:
-        """Writes the whole line or nothing. Raises OSError."""
-        written = os.write(self._descriptor, line)
-        if written == len(line):
-            self.size += written
+    def append(self, lines: bytearray) -> None:
+        """Writes whole lines. Raises OSError when not all fit; `lines` then holds those that are not written."""
+        written = os.write(self._descriptor, lines)
+        self.size += written
+        if written == len(lines):
             return
-        # A full disk took the line's beginning. It is ours and the last: take it back.
+        # A full disk took a line's beginning. It is ours and the last: take it back.
+        whole = lines.rfind(b"\n", 0, written) + 1
         end = os.lseek(self._descriptor, 0, os.SEEK_CUR)
         if os.fstat(self._descriptor).st_size == end:
-            os.ftruncate(self._descriptor, end - written)
-        raise OSError(f"only {written} of {len(line)} bytes could be written")
+            os.ftruncate(self._descriptor, end - written + whole)
+        del lines[:whole]
+        raise OSError(f"only {written} of {len(lines) + whole} bytes could be written")
 
     def is_at(self, path: Path) -> bool:
         """Whether the path still names this file; learns its size on the way."""

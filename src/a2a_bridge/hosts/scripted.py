@@ -41,6 +41,10 @@ class ScriptedHost:
     async def close(self) -> None:
         """Nothing to release."""
 
+    @property
+    def known_tools(self) -> Sequence[Tool] | None:
+        return None if self.broken or self.unavailable else self.registry
+
     async def tools(self) -> Sequence[Tool]:
         if self.broken:
             raise RuntimeError(self.broken)

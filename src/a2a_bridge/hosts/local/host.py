@@ -49,6 +49,10 @@ class LocalHost:
         await self._place.jobs.close()
         self._place.close()
 
+    @property
+    def known_tools(self) -> Sequence[Tool]:
+        return self._shown
+
     async def tools(self) -> Sequence[Tool]:
         return self._shown
 

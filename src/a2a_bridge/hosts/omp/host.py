@@ -88,6 +88,10 @@ class OmpHost:
         for task in list(self._tasks):
             task.cancel()
 
+    @property
+    def known_tools(self) -> None:
+        return None
+
     async def tools(self) -> Sequence[Tool]:
         tools = tuple(msgspec.convert(await self._ask("tools/list"), _Listed).tools)
         if tools != self._registry:

@@ -1,28 +1,12 @@
-"""Binds the address and serves the app: port fallback and its warning (C4), and a clean end."""
+"""Binds the address that is served: the fallback for a taken port, and what to warn of (C4)."""
 
-import asyncio
-import contextlib
 import errno
-import logging
-import resource
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-
-import uvicorn
 
 from a2a_bridge.auth import is_loopback
 from a2a_bridge.errors import StartError
-from a2a_bridge.http.app import App
-from a2a_bridge.http.protocol import Protocol
 
-# A client that pools connections should not find one closed under its request: the gap between two is minutes.
-KEEP_ALIVE_SECONDS = 300
 BACKLOG = 4096
-# Each waiting call holds a connection; the usual soft limit of 1,024 files would be the first to give.
-MOST_OPEN_FILES = 65536
-# How long open connections get after the last call has been answered.
-CLOSE_SECONDS = 2
 
 
 class Listener:
@@ -88,51 +72,3 @@ def listen(host: str, port: int) -> Listener:
             "said to it travels unencrypted; prefer 127.0.0.1 and an SSH forward"
         )
     return Listener(bound, host, warnings)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's server without its signal handlers: who ends the bridge is not the server's decision."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-@asynccontextmanager
-async def serving(app: App, listener: Listener, grace: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Serve while the block runs. At its end the listener closes at once, `grace` is awaited (calls in flight
-    get their time and their answers), and then the connections end."""
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a malformed request is not the owner's concern
-    _raise_open_files()
-    server = _Server(
-        uvicorn.Config(
-            app,
-            http=Protocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=CLOSE_SECONDS,
-        )
-    )
-    running = asyncio.create_task(server.serve(sockets=[listener.socket]))
-    try:
-        yield
-    finally:
-        for listening in getattr(server, "servers", ()):
-            listening.close()
-        await grace()
-        server.should_exit = True
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
-
-
-def _raise_open_files() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
-    if soft < wanted:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
