@@ -49,13 +49,15 @@ class Run(NamedTuple):
 @contextmanager
 def server(kind: str, answer: str = "") -> Iterator[Target]:
     """The bridge, or the bare server that gives `answer` to everything."""
-    with tempfile.TemporaryDirectory() as home:
-        with _process([sys.executable, "-m", "bench.servers", kind, answer or home], home) as target:
-            if kind == "bare":
-                yield target
-            else:
-                token = json.loads((Path(home) / "bridge.json").read_text())["token"]
-                yield with_session(target._replace(token=token))
+    with (
+        tempfile.TemporaryDirectory() as home,
+        _process([sys.executable, "-m", "bench.servers", kind, answer or home], home) as target,
+    ):
+        if kind == "bare":
+            yield target
+        else:
+            token = json.loads((Path(home) / "bridge.json").read_text())["token"]
+            yield with_session(target._replace(token=token))
 
 
 @contextmanager

@@ -36,6 +36,9 @@ class Audit(Protocol):
 
     def done(self, call_id: str, session: str, tool: str, args: str, is_error: bool, decided: str) -> None: ...
 
+    def flush_starts(self) -> None:
+        """Puts on disk what is gathered, if a start is among it."""
+
     def flush(self) -> None:
         """Puts on disk what `start` and `done` have gathered."""
 
@@ -127,7 +130,7 @@ class Bridge:
     async def _complete(self, running: Running) -> Result:
         call = running.call
         running.task = asyncio.current_task(self._loop)
-        self._audit.flush()  # the first of the calls that came together writes the start records of all (L1)
+        self._audit.flush_starts()  # the first of the calls that came together writes the records of all (L1)
         try:
             if running.reason:
                 raise Withdrawn(running.reason)

@@ -79,6 +79,10 @@ class MemoryConnection:
             if not self.transport.closed:
                 self.protocol.data_received(data[at : at + (size or len(data))])
 
+    def paused(self) -> bool:
+        """Whether nothing is read from the peer."""
+        return not self.transport.reading
+
     async def settled(self) -> bytes:
         """What has been sent, once every call that ran has been answered."""
         for _ in range(50):

@@ -84,11 +84,13 @@ class Journal:
         self._checked = 0.0
         self._encode = msgspec.json.Encoder().encode_into
         self._gathered = bytearray()
+        self._starts = False  # whether a start is among what is gathered
         self._stuck = False
         self._millisecond = -1
         self._shown = ""
 
     def start(self, call_id: str, session: str, tool: str, args: str) -> None:
+        self._starts = True
         self._write(Start(self._timestamp(), call_id, session, "start", shown_string(tool), args))
 
     def done(self, call_id: str, session: str, tool: str, args: str, is_error: bool, decided: str = "") -> None:
@@ -128,8 +130,14 @@ class Journal:
         elif len(gathered) > MAX_GATHERED_BYTES:
             self.flush()
 
+    def flush_starts(self) -> None:
+        """Writes the gathered records if a start is among them; ends alone may wait for each other."""
+        if self._starts:
+            self.flush()
+
     def flush(self) -> None:
         """Writes the gathered records."""
+        self._starts = False
         gathered = self._gathered
         if not gathered:
             return

@@ -306,7 +306,7 @@ class Connection(asyncio.Protocol):
 
         What is on its way is read first: the end of the stream may be behind it.
         """
-        while self._drop < 0 and not self._eof and self._reading and _readable(self.descriptor):
+        while self._drop < 0 and not self._eof and self._reading and _readable(self.descriptor):  # noqa: ASYNC110
             await asyncio.sleep(0)
         if self._eof or not self._reading or self._drop >= 0:
             for pause in PROBE_STEPS:

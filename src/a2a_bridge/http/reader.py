@@ -22,6 +22,7 @@ _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST_LINE = re.compile(rb"(%b) [^\x00-\x20\x7f]+ HTTP/1\.([01])\r\n" % _TOKEN)
 # The beginning of such a line: what is no HTTP is refused without waiting for its end.
 _LINE_SO_FAR = re.compile(rb"(?:\r|%b(?: [^\x00-\x20\x7f]*(?: [HTP/.01]*\r?)?)?)?" % _TOKEN)
+_LINE_START = 256  # bytes of an incomplete line that are looked at
 _EMPTY_LINES = re.compile(rb"(?:\r\n)+")  # skipped before a request line (RFC 9112, 2.2)
 _BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
 _UPGRADE_FIELD = re.compile(rb"\r\nupgrade(?=:)", re.IGNORECASE)
@@ -50,6 +51,8 @@ class RequestReader:
         self._admit = admit
         self._parser: HttpRequestParser | None = None
         self._buffer = bytearray()
+        self._searched = 0
+        self._line_read = False
         self._state = _State.HEAD
         self._headers: dict[bytes, bytes] = {}
         self._http10 = False
@@ -99,7 +102,7 @@ class RequestReader:
         """The next request, the reply to a refused one (its `close` ends the connection), or an interim reply
         (`CONTINUE`); None until more bytes have come."""
         if self._state is _State.HEAD:
-            end = self._buffer.find(b"\r\n\r\n") + 4
+            end = self._buffer.find(b"\r\n\r\n", max(0, self._searched - 3)) + 4
             if end <= 4 or end > MAX_HEAD_BYTES:
                 return self._without_head(end)
             reply = self._read_head(end)
@@ -112,17 +115,25 @@ class RequestReader:
         buffer = self._buffer
         if blank := _EMPTY_LINES.match(buffer):
             del buffer[: blank.end()]
+            self._searched = 0
             return self.next()
         if max(end, len(buffer)) > MAX_HEAD_BYTES:
             return HEAD_TOO_LARGE
+        new = max(0, self._searched - 3)  # what was searched before is not searched again
+        self._searched = len(buffer)
         if b"\n" not in buffer:
-            return None if _LINE_SO_FAR.fullmatch(buffer) else MALFORMED_HTTP
-        return None if _REQUEST_LINE.match(buffer) and not _BARE_LINE_FEED.search(buffer) else MALFORMED_HTTP
+            well_formed = _LINE_SO_FAR.fullmatch(buffer, 0, _LINE_START) is not None
+        else:
+            well_formed = not _BARE_LINE_FEED.search(buffer, new)
+            if well_formed and not self._line_read:
+                well_formed = self._line_read = _REQUEST_LINE.match(buffer) is not None
+        return None if well_formed else MALFORMED_HTTP
 
     def _read_head(self, end: int) -> Reply | None:
         """Reads a head of `end` bytes and judges it. None: its body is to be read."""
         head = bytes(self._buffer[:end])
         del self._buffer[:end]
+        self._searched, self._line_read = 0, False
         self._last_head, self._repeat_size = head, -1
         method = "POST"
         self._http10 = False
@@ -146,16 +157,15 @@ class RequestReader:
                 parser.feed_data(_UPGRADE_FIELD.sub(b"\r\nx-upgrade", head))
         except HttpParserError:
             return MALFORMED_HTTP
-        return self._judge(method, parser.should_keep_alive())
+        return self._judge(method)
 
-    def _judge(self, method: str, keep_alive: bool) -> Reply | None:
+    def _judge(self, method: str) -> Reply | None:
         headers = self._headers
         coding = headers.get(b"transfer-encoding")
         if coding is not None and (coding.lower() != b"chunked" or self._http10):
             return MALFORMED_HTTP
         chunked = coding is not None
         length = int(headers.get(b"content-length", b"0"))
-        self._keep_alive = keep_alive
         refusal = self._admit(method, headers)
         if refusal is None and length > MAX_BODY_BYTES:
             refusal = TOO_LARGE
@@ -202,14 +212,18 @@ class RequestReader:
         piece = bytes(self._buffer[:count])
         del self._buffer[:count]
         self._since_data += len(piece)
-        assert self._parser is not None, "a head comes first"
-        self._parser.feed_data(piece)
+        if self._parser is not None:  # it is there since the head
+            self._parser.feed_data(piece)
 
     # What the parser calls.
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._state is _State.HEAD:  # else a trailer, which must not pass for a header
             self._headers.setdefault(name.lower(), value.rstrip(b" \t"))  # the first of a repeated header counts
+
+    def on_headers_complete(self) -> None:
+        if self._parser is not None:
+            self._keep_alive = self._parser.should_keep_alive()
 
     def on_body(self, data: bytes) -> None:
         self._parts.append(data)
