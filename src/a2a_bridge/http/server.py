@@ -135,7 +135,8 @@ async def serving(
     """Serve while the block runs. At its end the listener closes at once, `grace` is awaited (calls in flight
     get their time and their answers), and then the connections end."""
     loop = asyncio.get_running_loop()
-    server = Server(service, report, _raise_open_files() - RESERVED_FILES)
+    files = _raise_open_files()
+    server = Server(service, report, files - min(RESERVED_FILES, files // 2))
     listening = await loop.create_server(server.connection, sock=listener.socket, backlog=BACKLOG)
     ticking = loop.create_task(_tick(server))
     try:
