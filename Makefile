@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PEERS := .peers/node_modules/.ready
 BENCH_PEERS := .peers/bench/node_modules/.ready
 
-.PHONY: serve test lint fmt bench build clean
+.PHONY: serve test lint fmt fuzz bench build clean
 
 serve: $(READY)
 	$(BIN)/a2a-bridge serve --plain $(ARGS)
@@ -20,6 +20,10 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# What `make test` does with a few thousand mutated requests.
+fuzz: $(READY)
+	FUZZ_REQUESTS=100000 $(BIN)/python -m pytest tests/http_server/test_fuzz.py $(ARGS)
+
 fmt: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -28,6 +32,7 @@ bench: $(READY) $(PEERS) $(BENCH_PEERS)
 	$(BIN)/python -m bench.wire
 	$(BIN)/python -m bench.start
 	$(BIN)/python -m bench.hanging
+	$(BIN)/python -m bench.connections
 	$(BIN)/python -m bench.console
 	$(BIN)/python -m bench.omp
 	$(BIN)/python -m bench.tools

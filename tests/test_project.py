@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -90,16 +91,21 @@ def test_every_command_and_tool_is_documented_and_the_reverse(name: str) -> None
     [*READMES, *(f"docs/{name}.md" for name in ("protocol", "configuration", "security", "omp", "tools", "approvals"))],
 )
 def test_every_option_in_the_docs_exists(name: str) -> None:
-    help_texts = "".join(
+    help_texts = _help_texts()
+    for line in (ROOT / name).read_text().splitlines():
+        if "a2a-bridge " in line:
+            for option in re.findall(r"(?<=[\s`])--[a-z][a-z-]+", line.partition("a2a-bridge ")[2]):
+                assert option in help_texts, (name, line)
+
+
+@cache
+def _help_texts() -> str:
+    return "".join(
         subprocess.check_output([sys.executable, "-m", "a2a_bridge", *words, "--help"], text=True)
         for words in [[command] for command in sorted(COMMANDS)]
         + [["omp", command] for command in sorted(OMP_COMMANDS)]
         + [["sessions", "end"], ["grants", "revoke"]]
     )
-    for line in (ROOT / name).read_text().splitlines():
-        if "a2a-bridge " in line:
-            for option in re.findall(r"(?<=[\s`])--[a-z][a-z-]+", line.partition("a2a-bridge ")[2]):
-                assert option in help_texts, (name, line)
 
 
 def test_the_extension_fits_omps_own_types(tmp_path: Path) -> None:
