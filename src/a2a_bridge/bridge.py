@@ -78,6 +78,8 @@ class Bridge:
         self._stopping = False
         self._idle = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        # Puts the records of calls that have ended on disk; to be called before their results are sent.
+        self.commit = audit.flush
 
     def exposes(self, name: str) -> bool:
         """Whether a tool of that name may be called, if the host has it."""
@@ -122,10 +124,6 @@ class Bridge:
         self._audit.start(call.id, session, name, args)
         self._running[call.id] = running
         return self._complete(running)
-
-    def commit(self) -> None:
-        """Puts the records of calls that have ended on disk."""
-        self._audit.flush()
 
     async def _complete(self, running: Running) -> Result:
         call = running.call

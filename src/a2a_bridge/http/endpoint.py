@@ -62,6 +62,7 @@ class Endpoint:
         self._report = report
         self._cancels = cancels
         self._listed: tuple[Sequence[Tool], bytes] = ((), mcp.encode_tools(()))
+        self.commit = bridge.commit
 
     def admit(self, method: str, headers: Headers) -> Reply | None:
         """O1, O2, A6 and T10, before any state is read or a byte of the body taken. None: go on with `answer`.
@@ -90,10 +91,6 @@ class Endpoint:
             return error(refusal.status, refusal.code, refusal.message)
         except Exception as fault:  # O8: a bug of ours must not end the connection, nor show itself to the peer
             return self._failed(fault)
-
-    def commit(self) -> None:
-        """Writes the audit records of calls that have ended (L1), before their replies are sent."""
-        self._bridge.commit()
 
     def ends_with_connection(self, task: asyncio.Task[Any]) -> bool:
         """Whether a call is cancelled when its caller has hung up. One that waits for the owner always is."""
