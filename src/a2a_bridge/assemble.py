@@ -164,7 +164,8 @@ async def bridging(
         live = Live(config, listener, bridge, sessions, journal, owner, rules.approvals)
         owner.notices.extend(live.warnings)
         cancels = config.on_disconnect == "cancel"
-        endpoint = Endpoint(live.auth, Origins(config.allowed_origins), sessions, bridge, tell, cancels)
+        origins = Origins(config.allowed_origins)
+        endpoint = Endpoint(live.auth, origins, sessions, bridge, tell, asyncio.get_running_loop().call_soon, cancels)
         try:
             await stack.enter_async_context(server.listening(own_socket(places.control), live.handlers, tell))
         except ControlError as error:

@@ -102,7 +102,7 @@ class Bridge:
             self._listed = (registry, visible)
         return visible
 
-    def call(
+    def begin(
         self,
         session: str,
         client: str,
@@ -111,28 +111,56 @@ class Bridge:
         key: bytes = b"",
         address: str = "",
         confirm: Confirm = nobody_hangs_up,
-    ) -> Coroutine[Any, Any, Result]:
-        """Begin one call; the coroutine, to be awaited at once, runs it to its end. `key` is what `cancel` may know
-        it by. The arguments are the bridge's from here on: what a person is shown is what runs. `confirm` returns
-        when the caller has not hung up, and cancels the call's task otherwise.
-
-        Whatever the tool does becomes a result; only the cancelling of the awaiting task is passed on.
+    ) -> Running:
+        """Begin one call, which `run` has to go on with in the same turn of the loop or the next. `key` is what
+        `cancel` may know it by. The arguments are the bridge's from here on: what a person is shown is what runs.
+        `confirm` returns when the caller has not hung up, and cancels the call's task otherwise.
         """
         call = Call(self._new_id(), session, client, address)
         args = shown_arguments(arguments)
         running = Running(call, name, arguments, args, self._clock(), None, key, confirm=confirm)
         self._audit.start(call.id, session, name, args)
         self._running[call.id] = running
-        return self._complete(running)
+        return running
 
-    async def _complete(self, running: Running) -> Result:
-        call = running.call
-        running.task = asyncio.current_task(self._loop)
+    def run(self, running: Running) -> Result | Coroutine[Any, Any, Result]:
+        """The result of a call that need not wait, or the coroutine that gets it, for a task of its own.
+
+        Whatever the tool does becomes a result; only the cancelling of the awaiting task is passed on.
+        """
         self._audit.flush_starts()  # the first of the calls that came together writes the records of all (L1)
+        if running.reason or not self._approvals.policy.asks_nothing or self._limits.seconds:
+            return self._complete(running)
+        refused = self._refused(running)
+        if refused:
+            result = self._limits.within(failure(refused))
+        else:
+            try:
+                outcome = self.host.call(running.tool, running.arguments, running.call)
+            except (Exception, SystemExit) as error:
+                result = self._failure(running, error)
+            else:
+                if not isinstance(outcome, Result):
+                    return self._complete(running, outcome)
+                result = self._limits.within(outcome)
+        self._leave(running)
+        self._settle(running, result, Outcome.FAILED if result.is_error else Outcome.DONE)
+        return result
+
+    async def call(self, session: str, client: str, name: str, arguments: object) -> Result:
+        """`begin` and `run` in one."""
+        outcome = self.run(self.begin(session, client, name, arguments))
+        return outcome if isinstance(outcome, Result) else await outcome
+
+    async def _complete(self, running: Running, work: Coroutine[Any, Any, Result] | None = None) -> Result:
+        """The result of a call that waits, for its owner's answer or for `work`, which the host has begun."""
+        running.task = asyncio.current_task(self._loop)
         try:
             if running.reason:
+                if work is not None:
+                    work.close()
                 raise Withdrawn(running.reason)
-            result = await self._run(running)
+            result = await (self._run(running) if work is None else self._work(running, work))
         except Withdrawn:
             if not running.reason:
                 self._tell(running, Outcome.WITHDRAWN, None)
@@ -144,9 +172,7 @@ class Bridge:
                 raise
             result = failure(running.reason)
         finally:
-            del self._running[call.id]
-            if self._stopping and not self._running:
-                self._idle.set()
+            self._leave(running)
             if running.reason and running.task is not None:
                 running.task.uncancel()
             running.task = None  # the task keeps its last exception, whose traceback leads back here
@@ -154,6 +180,12 @@ class Bridge:
             result = failure(running.reason)
         self._settle(running, result, Outcome.FAILED if result.is_error else Outcome.DONE)
         return result
+
+    def _leave(self, running: Running) -> None:
+        """It is active no more."""
+        del self._running[running.call.id]
+        if self._stopping and not self._running:
+            self._idle.set()
 
     async def _run(self, running: Running) -> Result:
         """Past all that may refuse it, to the host. Raises CancelledError or Withdrawn."""
@@ -163,7 +195,7 @@ class Bridge:
         if self._approvals.policy.asks_nothing:
             return await self._work(running)
         try:
-            leave = await self._leave(running)
+            leave = await self._permission(running)
         except ToolError as refusal:
             return self._limits.within(failure(str(refusal)))
         if isinstance(leave, Result):
@@ -191,7 +223,7 @@ class Bridge:
             return limits.too_many(len(self._running), of_session)
         return ""
 
-    async def _leave(self, running: Running) -> Leave | Result | None:
+    async def _permission(self, running: Running) -> Leave | Result | None:
         """Leave to run, or the result of an identical call that ran for both; None where nobody is ever asked.
 
         Raises Withdrawn when the call is cancelled while it waits for a person, and ToolError when it may not run.
@@ -222,31 +254,29 @@ class Bridge:
         finally:
             running.request = 0
 
-    async def _work(self, running: Running) -> Result:
+    async def _work(self, running: Running, begun: Coroutine[Any, Any, Result] | None = None) -> Result:
         try:
-            if not self._limits.seconds:
-                result = await self.host.call(running.tool, running.arguments, running.call)
-            else:
-                result = await self._in_time(running)
-            return self._limits.within(result) if self._limits.result_bytes else result
-        except ToolError as refusal:
-            return self._limits.within(failure(str(refusal)))
-        except Withdrawn:
-            raise
-        except (Exception, SystemExit) as error:
-            # A host may run anybody's code, and the contract promises the caller its message (M5).
-            # It is no ToolError, so it is likely to be a bug that the owner should hear of too.
-            self._report(f"tool '{running.tool}' raised {described(error)}")
-            return self._limits.within(failure(str(error) or type(error).__name__))
-
-    async def _in_time(self, running: Running) -> Result:
-        try:
-            async with asyncio.timeout(self._limits.seconds) as limit:
-                return await self.host.call(running.tool, running.arguments, running.call)
-        except (TimeoutError, Withdrawn):
+            async with asyncio.timeout(self._limits.seconds or None) as limit:
+                outcome = begun or self.host.call(running.tool, running.arguments, running.call)
+                result = outcome if isinstance(outcome, Result) else await outcome
+        except (TimeoutError, Withdrawn) as error:
             if limit.expired():
-                raise self._limits.overtime() from None
-            raise
+                return self._limits.within(failure(str(self._limits.overtime())))
+            if isinstance(error, Withdrawn):
+                raise
+            return self._failure(running, error)
+        except (Exception, SystemExit) as error:
+            return self._failure(running, error)
+        return self._limits.within(result)
+
+    def _failure(self, running: Running, error: BaseException) -> Result:
+        """What the caller gets of an error in a tool (M5)."""
+        if isinstance(error, ToolError):
+            return self._limits.within(failure(str(error)))
+        # A host may run anybody's code, and the contract promises the caller its message. It is no ToolError, so it is
+        # likely to be a bug that the owner should hear of too.
+        self._report(f"tool '{running.tool}' raised {described(error)}")
+        return self._limits.within(failure(str(error) or type(error).__name__))
 
     def _settle(self, running: Running, result: Result | None, outcome: Outcome) -> None:
         call, is_error = running.call, result is None or result.is_error

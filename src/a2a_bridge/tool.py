@@ -4,7 +4,7 @@ Nothing here knows HTTP, MCP sessions, tokens or the disk. The structs encode to
 objects of the wire contract (rules M3 and M4), so no room translates them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -95,8 +95,10 @@ class Host(Protocol):
         """The tools as they are now. Asked anew for each `tools/list`; the same sequence object may be
         returned again while nothing has changed, and is then not encoded again."""
 
-    async def call(self, name: str, arguments: object, call: Call) -> Result:
-        """Run one tool. Raises `UnknownTool` for a name that `tools` does not list; any other
+    def call(self, name: str, arguments: object, call: Call) -> Result | Coroutine[Any, Any, Result]:
+        """Run one tool; one that need not wait may give its result at once.
+
+        Raises `UnknownTool` for a name that `tools` does not list; any other
         exception becomes an `isError` result that carries its message. A call that is cancelled while it
         waits for a person's leave may end with `Withdrawn` in place of CancelledError."""
 

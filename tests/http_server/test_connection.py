@@ -5,8 +5,10 @@ import json
 
 import pytest
 
+from a2a_bridge.hosts.scripted import ScriptedHost
 from a2a_bridge.http.connection import MAX_ANSWERED_AT_ONCE, MAX_DROPPED_BYTES, MAX_PIPELINED_BYTES
 from a2a_bridge.http.server import Server, Timeouts
+from a2a_bridge.tool import Call
 from tests.support.asking import http_call
 from tests.support.callers import TOKEN, Client, MemoryCaller, all_parsed, request
 from tests.support.processes import records
@@ -194,9 +196,9 @@ async def test_starts_that_come_together_are_written_together_before_any_tool_ru
     seen: list[tuple[str, int]] = []
     call = type(memory.host).call
 
-    async def watched(host: object, name: str, arguments: object, about: object) -> object:
+    def watched(host: ScriptedHost, name: str, arguments: object, about: Call) -> object:
         seen.append(("run", len(records(memory.audit))))
-        return await call(host, name, arguments, about)  # type: ignore[arg-type]
+        return call(host, name, arguments, about)
 
     monkeypatch.setattr(type(memory.host), "call", watched)
     for wire in wires:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -97,6 +97,10 @@ class Client:
         return self.session
 
 
+def _soon(work: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_soon(work)
+
+
 class MemoryCaller:
     """The whole path below the socket: connection, endpoint, sessions, bridge, journal. Its clock stands still."""
 
@@ -112,7 +116,7 @@ class MemoryCaller:
         self.bridge = Bridge(self.host, rules, self.journal, lambda: str(uuid4()), self.reports.append)
         self.sessions = Sessions(lambda: self.now, lambda: str(uuid4()), self.bridge.end_session)
         origins = Origins([ALLOWED_ORIGIN])
-        self.endpoint = Endpoint(self.auth, origins, self.sessions, self.bridge, self.reports.append)
+        self.endpoint = Endpoint(self.auth, origins, self.sessions, self.bridge, self.reports.append, _soon)
 
     async def send(self, method: str, headers: Headers, body: bytes = b"", path: str = "/") -> Reply:
         """One request whose body arrives in one piece."""

@@ -7,7 +7,9 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 from a2a_bridge import config
 from a2a_bridge.assemble import Places, bridging
@@ -26,14 +28,14 @@ class MovableHost(ScriptedHost):
     def clock(self) -> float:
         return time.monotonic() + self.ahead
 
-    async def call(self, name: str, arguments: object, call: Call) -> Result:
+    def call(self, name: str, arguments: object, call: Call) -> Result | Coroutine[Any, Any, Result]:
         if name == "advance" and isinstance(arguments, dict):
             self.ahead += arguments["seconds"]
             return text("moved")
         if name == "break" and isinstance(arguments, dict):
             self.broken = arguments["why"]
             return text("broken" if self.broken else "mended")
-        return await super().call(name, arguments, call)
+        return super().call(name, arguments, call)
 
 
 async def main(home: Path, grace: float) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from a2a_bridge.errors import HostUnavailable, UnknownTool
 from a2a_bridge.tool import Access, Call, Image, Result, Text, Tier, Tool, failure, text
@@ -52,7 +53,7 @@ class ScriptedHost:
             raise HostUnavailable(self.unavailable)
         return self.registry
 
-    async def call(self, name: str, arguments: object, call: Call) -> Result:
+    def call(self, name: str, arguments: object, call: Call) -> Result | Coroutine[Any, Any, Result]:
         self.seen.append((name, arguments, call))
         match name:
             case "echo" | "mcp__far_echo":
@@ -67,7 +68,7 @@ class ScriptedHost:
             case "surrogate":
                 return text("lone \ud800 surrogate")
             case "hang":
-                return await self._hang()
+                return self._hang()
         raise UnknownTool(name)
 
     def access(self, name: str, arguments: object) -> Access | None:

@@ -36,7 +36,7 @@ class Service(Protocol):
 
     def admit(self, method: str, headers: Headers) -> Reply | None: ...
 
-    def answer(self, headers: Headers, body: bytes, peer: "Connection") -> Reply | Answer: ...
+    def answer(self, headers: Headers, body: bytes, peer: "Connection") -> Reply | None: ...
 
     def commit(self) -> None:
         """Called before the reply to a call is sent: its records are on disk afterwards."""
@@ -64,7 +64,8 @@ class Connection(asyncio.Protocol):
     """`quiet` counts the server's ticks since the last progress. `address` is the peer's IP address."""
 
     __slots__ = (
-        "_date",
+        "_busy",
+        "_close",
         "_drop",
         "_eof",
         "_http10",
@@ -89,6 +90,8 @@ class Connection(asyncio.Protocol):
         self._reader = RequestReader(service.admit)
         self._transport: asyncio.Transport
         self._task: Task | None = None
+        self._busy = False
+        self._close = False
         self._http10 = False
         self._reading = True
         self._writable = True
@@ -115,13 +118,12 @@ class Connection(asyncio.Protocol):
         self._drop = 0
         self._server.closed(self)
         self._reader.close()
-        if self._task is not None and self._service.ends_with_connection(self._task):
-            # In the next turn: a task that is cancelled before its first step would never enter its coroutine.
-            asyncio.get_running_loop().call_soon(self._task.cancel)
+        if self._task is not None:
+            self._cancel(self._task)
 
     def data_received(self, data: bytes) -> None:
         reader = self._reader
-        ready = self._task is None and self._writable and self._drop < 0
+        ready = not self._busy and self._writable and self._drop < 0
         if ready:
             body = reader.repeated(data)
             if body is not None:
@@ -147,7 +149,7 @@ class Connection(asyncio.Protocol):
         if self._drop >= 0:
             return False
         self._eof = True
-        if self._task is None and self._writable:
+        if not self._busy and self._writable:
             self._answer_all()
         else:
             self._server.watch(self)
@@ -159,7 +161,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._writable = True
         self._unread_reply = 0
-        if self._task is None and self._drop < 0:
+        if not self._busy and self._drop < 0:
             self._answer_all()
 
     # Answering.
@@ -189,40 +191,48 @@ class Connection(asyncio.Protocol):
     def _answer_repeated(self, body: bytes) -> None:
         """`_answer_all` for the most frequent case: one whole request, whose head is known already."""
         self.quiet = 0
-        answer = self._service.answer(self._reader.repeat_headers, body, self)
-        if isinstance(answer, Reply):
-            self._transport.write(encode(answer, self._server.date))
-        else:
-            self._http10 = False
-            self._run(answer, close=False)
+        self._close = self._http10 = False
+        self._busy = True
+        reply = self._service.answer(self._reader.repeat_headers, body, self)
+        if reply is not None:
+            self._busy = False
+            self._transport.write(encode(reply, self._server.date))
 
     def _answer(self, request: Request) -> Reply | None:
-        """The reply; None when a task was made to wait for it."""
+        """The reply; None when it comes later."""
         if not self._trusted:
             self._trusted = True
             self._server.authenticated(self)
-        self._http10 = request.http10
-        answer = self._service.answer(request.headers, request.body, self)
-        close = self._stopping or not request.keep_alive
-        if isinstance(answer, Reply):
-            return answer.closing() if close else answer
-        self._run(answer, close)
-        return None
+        self._close, self._http10 = not request.keep_alive, request.http10
+        self._busy = True
+        reply = self._service.answer(request.headers, request.body, self)
+        if reply is None:
+            if self._eof:
+                self._server.watch(self)
+            return None
+        self._busy = False
+        return reply.closing() if self._close or self._stopping else reply
 
-    def _run(self, answer: Answer, close: bool) -> None:
+    def wait(self, answer: Answer) -> None:
+        """Awaits the answer to the request at hand in a task, and sends it."""
         self._task = asyncio.get_running_loop().create_task(answer)
-        self._task.add_done_callback(self._finished_closing if close else self._finished)
-        if self._eof:
-            self._server.watch(self)
+        self._task.add_done_callback(self._finished)
+        if self._drop >= 0:
+            self._cancel(self._task)
 
-    def _finished(self, task: Task, close: bool = False) -> None:
-        """A call has ended; the callback comes one turn of the loop later, so records of several go out together."""
-        self._service.commit()
+    def _finished(self, task: Task) -> None:
+        """A task has ended; this comes one turn of the loop later, so that records of several go out together."""
         self._task = None
-        if self._drop >= 0 or task.cancelled():
+        self._service.commit()
+        if not task.cancelled():
+            self.reply(task.result())
+
+    def reply(self, reply: Reply) -> None:
+        """Sends the reply to the request at hand, and goes on with those behind it."""
+        self._busy = False
+        if self._drop >= 0:
             return
-        reply = task.result()
-        if close or self._stopping:
+        if self._close or self._stopping:
             reply = reply.closing()
         self.quiet = 0
         self._transport.write(encode(reply, self._server.date, self._http10))
@@ -231,8 +241,10 @@ class Connection(asyncio.Protocol):
         elif self._writable and (self._reader.buffered or self._eof):
             self._answer_all()
 
-    def _finished_closing(self, task: Task) -> None:
-        self._finished(task, close=True)
+    def _cancel(self, task: Task) -> None:
+        if self._service.ends_with_connection(task):
+            # In the next turn: a task that is cancelled before its first step would never enter its coroutine.
+            asyncio.get_running_loop().call_soon(task.cancel)
 
     def _after(self, answered: int, close: bool) -> None:
         """What follows the replies that were sent."""
@@ -240,16 +252,16 @@ class Connection(asyncio.Protocol):
             self.quiet = 0
         if close:
             self._linger()
-        elif self._task is None and answered >= MAX_ANSWERED_AT_ONCE:
+        elif not self._busy and answered >= MAX_ANSWERED_AT_ONCE:
             asyncio.get_running_loop().call_soon(self._go_on)
-        elif self._task is None and self._eof and self._writable:
+        elif not self._busy and self._eof and self._writable:
             self._transport.close()
         if not self._reading and self._reader.buffered <= MAX_PIPELINED_BYTES and not close:
             self._reading = True
             self._transport.resume_reading()
 
     def _go_on(self) -> None:
-        if self._task is None and self._writable and self._drop < 0:
+        if not self._busy and self._writable and self._drop < 0:
             self._answer_all()
 
     def _linger(self) -> None:
@@ -269,7 +281,7 @@ class Connection(asyncio.Protocol):
     @property
     def state(self) -> str:
         """What the connection waits for: `call`, `write`, `linger`, `body`, `head` or `idle`."""
-        if self._task is not None:
+        if self._busy:
             return "call"
         if not self._writable:
             return "write"
@@ -290,7 +302,7 @@ class Connection(asyncio.Protocol):
     def stop(self) -> None:
         """No further request is answered: the connection ends now, or behind its call's reply."""
         self._stopping = True
-        if self._task is None and self._drop < 0:
+        if not self._busy and self._drop < 0:
             self._drop = MAX_DROPPED_BYTES
             self._transport.close()
 
@@ -298,7 +310,7 @@ class Connection(asyncio.Protocol):
         """Ends the connection if its peer is gone; asks it with an interim reply where it has ended its stream."""
         if _hung_up(self.descriptor):
             self._transport.abort()
-        elif self._eof and self._task is not None and not self._http10 and not self._transport.get_write_buffer_size():
+        elif self._eof and self._busy and not self._http10 and not self._transport.get_write_buffer_size():
             self._transport.write(encode(CONTINUE, self._server.date))
 
     async def confirm(self) -> None:

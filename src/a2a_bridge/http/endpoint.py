@@ -1,7 +1,7 @@
 """The order of checks, once (rules O1 to O8): method, headers and a body in, a reply out. No socket, no loop.
 
-`admit` judges what can be judged before the body is read; `answer` does the rest. An answer that must
-wait for the host comes back as a coroutine, so that everything else costs no task.
+`admit` judges what can be judged before the body is read; `answer` does the rest. Calls go on at the end of the
+loop's turn, all that have come in it together; only what must wait then costs a task.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from a2a_bridge.auth import Auth, Origins
 from a2a_bridge.bridge import Bridge
+from a2a_bridge.calls import Running
 from a2a_bridge.errors import HostUnavailable, Refusal, described
 from a2a_bridge.http.reply import (
     ACCEPTED,
@@ -31,11 +32,17 @@ Answer = Coroutine[Any, Any, Reply]
 
 
 class Peer(Protocol):
-    """Who sent a request: its IP address, and a way to make sure that it has not hung up."""
+    """Who sent a request, and gets its reply."""
 
-    address: str
+    address: str  # IP
 
-    async def confirm(self) -> None: ...
+    async def confirm(self) -> None:
+        """Returns when it has not hung up; else the task that asks is cancelled."""
+
+    def reply(self, reply: Reply) -> None: ...
+
+    def wait(self, answer: Answer) -> None:
+        """Have it awaited in a task, `commit` called, and its reply sent."""
 
 
 def _ok(body: bytes) -> Reply:
@@ -43,8 +50,8 @@ def _ok(body: bytes) -> Reply:
 
 
 class Endpoint:
-    """Answers requests. `report` gets what went wrong inside, which the caller never sees (M10). `cancels` tells
-    whether a closed connection cancels its call."""
+    """Answers requests. `report` gets what went wrong inside, which the caller never sees (M10). `later` runs a
+    function at the end of the loop's turn; `cancels` tells whether a closed connection cancels its call."""
 
     def __init__(
         self,
@@ -53,6 +60,7 @@ class Endpoint:
         sessions: Sessions,
         bridge: Bridge,
         report: Callable[[str], None],
+        later: Callable[[Callable[[], None]], object],
         cancels: bool = True,
     ) -> None:
         self._auth = auth
@@ -60,7 +68,9 @@ class Endpoint:
         self._sessions = sessions
         self._bridge = bridge
         self._report = report
+        self._later = later
         self._cancels = cancels
+        self._begun: list[tuple[Running, Peer]] = []
         self._listed: tuple[Sequence[Tool], bytes] = ((), mcp.encode_tools(()))
         self.commit = bridge.commit
 
@@ -83,8 +93,8 @@ class Endpoint:
             return UNSUPPORTED_ENCODING
         return None
 
-    def answer(self, headers: Headers, body: bytes, peer: Peer) -> Reply | Answer:
-        """O3 to O8 for an admitted POST whose whole body is here."""
+    def answer(self, headers: Headers, body: bytes, peer: Peer) -> Reply | None:
+        """O3 to O8 for an admitted POST whose whole body is here. None: the peer gets its reply later."""
         try:
             return self._answer(headers, body, peer)
         except Refusal as refusal:
@@ -96,7 +106,7 @@ class Endpoint:
         """Whether a call is cancelled when its caller has hung up. One that waits for the owner always is."""
         return self._cancels or self._bridge.waits(task)
 
-    def _answer(self, headers: Headers, body: bytes, peer: Peer) -> Reply | Answer:
+    def _answer(self, headers: Headers, body: bytes, peer: Peer) -> Reply | None:
         message = jsonrpc.parse(body)
         if message.method == "initialize":
             return self._initialize(message, peer.address)
@@ -114,10 +124,14 @@ class Endpoint:
             return _ok(jsonrpc.result(message.id, mcp.EMPTY_RESULT))
         if message.method == "tools/list":
             tools = self._bridge.known_tools()
-            return self._listing(message.id, tools) if tools is not None else self._list(bytes(message.id))
+            if tools is not None:
+                return self._listing(message.id, tools)
+            peer.wait(self._list(bytes(message.id)))
+            return None
         if message.method == "tools/call":
             name, arguments = mcp.call_parameters(message.params)
-            return self._call(session, bytes(message.id), name, arguments, peer)
+            self._call(session, bytes(message.id), name, arguments, peer)
+            return None
         return _ok(jsonrpc.error(message.id, -32601, "method not found"))
 
     def _initialize(self, message: jsonrpc.Message, address: str) -> Reply:
@@ -145,17 +159,40 @@ class Endpoint:
             self._listed = (tools, encoded)
         return _ok(jsonrpc.result(message_id, encoded))
 
-    def _call(self, session: Session, message_id: bytes, name: str, arguments: object, peer: Peer) -> Answer:
-        call = self._bridge.call(
-            session.id, session.client, name, arguments, message_id, session.address, confirm=peer.confirm
+    def _call(self, session: Session, message_id: bytes, name: str, arguments: object, peer: Peer) -> None:
+        running = self._bridge.begin(
+            session.id, session.client, name, arguments, message_id, session.address, peer.confirm
         )
-        return self._result(message_id, call)
+        self._begun.append((running, peer))
+        if len(self._begun) == 1:
+            self._later(self._go_on)
 
-    async def _result(self, message_id: bytes, call: Coroutine[Any, Any, Result]) -> Reply:
+    def _go_on(self) -> None:
+        """Runs the calls that have come in one turn of the loop: their records are written together (L1)."""
+        begun, self._begun = self._begun, []
+        ready: list[tuple[Peer, Reply]] = []
+        for running, peer in begun:
+            try:
+                outcome = self._bridge.run(running)
+            except Exception as fault:  # O8, as in `answer`
+                ready.append((peer, self._failed(fault)))
+                continue
+            if isinstance(outcome, Result):
+                ready.append((peer, self._result(running.key, outcome)))
+            else:
+                peer.wait(self._awaited(running.key, outcome))
+        self.commit()
+        for peer, reply in ready:
+            peer.reply(reply)
+
+    async def _awaited(self, message_id: bytes, call: Coroutine[Any, Any, Result]) -> Reply:
         try:
-            return _ok(jsonrpc.result(message_id, mcp.encode_result(await call)))
+            return self._result(message_id, await call)
         except Exception as fault:  # O8, as in `answer`
             return self._failed(fault)
+
+    def _result(self, message_id: bytes, result: Result) -> Reply:
+        return _ok(jsonrpc.result(message_id, mcp.encode_result(result)))
 
     def _failed(self, error: Exception) -> Reply:
         self._report(f"internal error: {described(error)}")
