@@ -10,7 +10,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,6 +132,26 @@ def load(target: Target, body: str, seconds: float = 1, connections: int = 16) -
         sys.exit(f"bench: the load failed:\n{output}")
     requests, duration, p50, p99, _ = (int(number) for number in found.groups())
     return Run(requests / (duration / 1e6), p50 / 1000, p99 / 1000)
+
+
+def wait_until_idle(pids: list[int]) -> None:
+    """Until the processes have used no processor time for 0.3 seconds; 10 seconds at the most."""
+    times = [_processor_time(pids)]
+    for _ in range(100):
+        time.sleep(0.1)
+        times.append(_processor_time(pids))
+        if len(times) > 3 and times[-1] == times[-4]:
+            return
+
+
+def _processor_time(pids: list[int]) -> int:
+    """In clock ticks, from /proc; 0 where there is none."""
+    total = 0
+    for pid in pids:
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12])
+    return total
 
 
 def median(runs: list[Run]) -> Run:

@@ -10,7 +10,7 @@ import statistics
 import sys
 from contextlib import ExitStack
 
-from bench.load import Run, answer_to, bun_server, load, median, post, request, server
+from bench.load import Run, answer_to, bun_server, load, median, post, request, server, wait_until_idle
 
 ECHO = request("tools/call", {"name": "echo", "arguments": {"text": "hi"}})
 BODIES = {"ping": request("ping"), "tools/list": request("tools/list"), "tools/call": ECHO}
@@ -37,6 +37,7 @@ def main() -> None:
         for _ in range(rounds):
             for name, targets in cases.items():
                 for who, target in targets.items():
+                    wait_until_idle([one.pid for one in targets.values()])  # Bun goes on with its log for a while
                     runs[name][who].append(load(target, BODIES[name]))
     print(f"{len(tools)} tools, 16 connections, {rounds} rounds of 1 s")
     print(f"{'':<20}{'requests/s':>12}{'p50 ms':>9}{'p99 ms':>9}   bridge / it (goal)")

@@ -11,8 +11,8 @@ from a2a_bridge.visible import visible
 
 # Lines are written in batches, and a batch has an end: at thousands of calls a second the lines would cost
 # more than the calls, for nobody who could read them. The audit log has them all.
-BATCH_SECONDS = 0.1
-MOST_WAITING_LINES = 250
+BATCH_SECONDS = 0.2
+MOST_WAITING_LINES = 100
 CLOSE_SECONDS = 1.0
 
 Item = TypeVar("Item")
