@@ -92,6 +92,8 @@ class Bridge:
     def known_tools(self) -> Sequence[Tool] | None:
         """The same where the host knows it without waiting; else None."""
         registry = self.host.known_tools
+        if registry is self._listed[0] and isinstance(registry, tuple):
+            return self._listed[1]
         return None if registry is None else self._visible(registry)
 
     def _visible(self, registry: Sequence[Tool]) -> Sequence[Tool]:

@@ -15,7 +15,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol, cast
 
 from a2a_bridge.http.reader import MAX_BODY_BYTES, MAX_HEAD_BYTES, Request, RequestReader
-from a2a_bridge.http.reply import CONTINUE, Headers, Reply, encode
+from a2a_bridge.http.reply import CONTINUE, Encoder, Headers, Reply
 
 Task = asyncio.Task[Any]
 Answer = Coroutine[Any, Any, Reply]
@@ -48,7 +48,7 @@ class Service(Protocol):
 class Surroundings(Protocol):
     """What a connection needs of the others; see `server.Server`."""
 
-    date: bytes
+    encoder: Encoder
 
     def opened(self, connection: "Connection") -> None: ...
 
@@ -67,6 +67,7 @@ class Connection(asyncio.Protocol):
         "_busy",
         "_close",
         "_drop",
+        "_encode",
         "_eof",
         "_http10",
         "_reader",
@@ -87,6 +88,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, service: Service, server: Surroundings) -> None:
         self._service = service
         self._server = server
+        self._encode = server.encoder.encode
         self._reader = RequestReader(service.admit)
         self._transport: asyncio.Transport
         self._task: Task | None = None
@@ -181,7 +183,7 @@ class Connection(asyncio.Protocol):
                 if answer is None:
                     break
                 reply = answer
-            replies.append(encode(reply, self._server.date, self._http10))
+            replies.append(self._encode(reply, self._http10))
             answered += reply is not CONTINUE
             close = reply.close
         if replies:
@@ -196,7 +198,7 @@ class Connection(asyncio.Protocol):
         reply = self._service.answer(self._reader.repeat_headers, body, self)
         if reply is not None:
             self._busy = False
-            self._transport.write(encode(reply, self._server.date))
+            self._transport.write(self._encode(reply))
 
     def _answer(self, request: Request) -> Reply | None:
         """The reply; None when it comes later."""
@@ -235,7 +237,7 @@ class Connection(asyncio.Protocol):
         if self._close or self._stopping:
             reply = reply.closing()
         self.quiet = 0
-        self._transport.write(encode(reply, self._server.date, self._http10))
+        self._transport.write(self._encode(reply, self._http10))
         if reply.close:
             self._linger()
         elif self._writable and (self._reader.buffered or self._eof):
@@ -311,7 +313,7 @@ class Connection(asyncio.Protocol):
         if _hung_up(self.descriptor):
             self._transport.abort()
         elif self._eof and self._busy and not self._http10 and not self._transport.get_write_buffer_size():
-            self._transport.write(encode(CONTINUE, self._server.date))
+            self._transport.write(self._encode(CONTINUE))
 
     async def confirm(self) -> None:
         """Returns when the peer is still there, as far as the system can tell; otherwise the task is cancelled.

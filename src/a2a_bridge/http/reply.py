@@ -1,6 +1,7 @@
 """The replies of the endpoint, and their form on the wire (rules T3 to T7)."""
 
 from collections.abc import Mapping
+from email.utils import formatdate
 from http import HTTPStatus
 
 import msgspec
@@ -25,20 +26,27 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(self, close=True)
 
 
-def encode(reply: Reply, date: bytes, http10: bool = False) -> bytes:
-    """The reply as bytes. `date` is the value of the Date header; HTTP/1.0 must be told that a connection stays."""
-    if reply.status == 100:
-        return b"HTTP/1.1 100 Continue\r\n\r\n"
-    length = b"" if reply.status == 204 else b"content-length: %d\r\n" % len(reply.body)  # a 204 has none
-    connection = b"connection: close\r\n" if reply.close else b"connection: keep-alive\r\n" if http10 else b""
-    return b"%bdate: %b\r\ncontent-type: application/json\r\n%b%b%b\r\n%b" % (
-        _STATUS_LINES[reply.status],
-        date,
-        length,
-        connection,
-        reply.lines,
-        reply.body,
-    )
+class Encoder:
+    """Replies as bytes, with the Date header of now."""
+
+    def __init__(self) -> None:
+        self.set_date()
+
+    def set_date(self, seconds: float | None = None) -> None:
+        """The date of the replies from here on, in seconds since the epoch; None for the present time."""
+        self._date = b"date: %b\r\ncontent-type: application/json\r\n" % formatdate(seconds, usegmt=True).encode()
+        self._ok = b"%b%bcontent-length: " % (_STATUS_LINES[200], self._date)
+
+    def encode(self, reply: Reply, http10: bool = False) -> bytes:
+        """The whole response. HTTP/1.0 must be told that a connection stays."""
+        body = reply.body
+        if reply.status == 200 and not (reply.close or http10 or reply.lines):
+            return b"%b%d\r\n\r\n%b" % (self._ok, len(body), body)
+        if reply.status == 100:
+            return b"HTTP/1.1 100 Continue\r\n\r\n"
+        length = b"" if reply.status == 204 else b"content-length: %d\r\n" % len(body)  # a 204 has none
+        connection = b"connection: close\r\n" if reply.close else b"connection: keep-alive\r\n" if http10 else b""
+        return b"".join((_STATUS_LINES[reply.status], self._date, length, connection, reply.lines, b"\r\n", body))
 
 
 def error(status: int, code: int, message: str, message_id: jsonrpc.Id = jsonrpc.NULL, close: bool = False) -> Reply:

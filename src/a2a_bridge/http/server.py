@@ -5,11 +5,11 @@ import contextlib
 import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from email.utils import formatdate
 from typing import NamedTuple
 
 from a2a_bridge.http.connection import Connection, Service
 from a2a_bridge.http.listener import BACKLOG, Listener
+from a2a_bridge.http.reply import Encoder
 
 TICK_SECONDS = 1.0
 PROBE_SECONDS = 0.2
@@ -48,7 +48,7 @@ class Server:
         max_unauthenticated: int = MAX_UNAUTHENTICATED,
         timeouts: Timeouts = Timeouts(),  # noqa: B008 frozen
     ) -> None:
-        self.date = formatdate(usegmt=True).encode()
+        self.encoder = Encoder()
         self._service = service
         self._report = report
         self._max_connections = max_connections
@@ -102,7 +102,7 @@ class Server:
 
     def tick(self) -> None:
         """To be called once a second: ends what has been without progress for too long."""
-        self.date = formatdate(usegmt=True).encode()
+        self.encoder.set_date()
         for connection in list(self._connections):
             connection.quiet += 1
             if connection.quiet < self._timeouts["linger"]:

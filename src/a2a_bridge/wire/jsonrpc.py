@@ -62,7 +62,7 @@ def _parse_any(body: bytes) -> Message:
 
 def result(message_id: Id, value: bytes) -> bytes:
     """A response: `message_id` and `value` are JSON already."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (message_id, value)
+    return b"".join((b'{"jsonrpc":"2.0","id":', message_id, b',"result":', value, b"}"))
 
 
 def error(message_id: Id, code: int, message: str) -> bytes:
