@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from a2a_bridge.http.connection import Connection, Service
-from a2a_bridge.http.listener import BACKLOG, Listener
+from a2a_bridge.http.listener import Accepting, Listener
 from a2a_bridge.http.reply import Encoder
 
 TICK_SECONDS = 1.0
@@ -137,12 +137,12 @@ async def serving(
     loop = asyncio.get_running_loop()
     files = _raise_open_files()
     server = Server(service, report, files - min(RESERVED_FILES, files // 2))
-    listening = await loop.create_server(server.connection, sock=listener.socket, backlog=BACKLOG)
+    accepting = Accepting(listener.socket, server.connection, report)
     ticking = loop.create_task(_tick(server))
     try:
         yield
     finally:
-        listening.close()
+        accepting.close()
         await grace()
         ticking.cancel()
         await server.close()
