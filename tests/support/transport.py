@@ -2,7 +2,8 @@
 
 import asyncio
 
-from a2a_bridge.http.connection import Connection, Service
+from a2a_bridge.http.connection import Connection
+from a2a_bridge.http.endpoint import Endpoint
 from a2a_bridge.http.server import Server, Timeouts
 
 
@@ -66,8 +67,8 @@ class MemoryTransport(asyncio.Transport):
 class MemoryConnection:
     """The server's end of a connection, and bytes to it."""
 
-    def __init__(self, service: Service, server: Server | None = None) -> None:
-        self.server = server or Server(service, lambda _: None, max_connections=1000)
+    def __init__(self, endpoint: Endpoint, server: Server | None = None) -> None:
+        self.server = server or Server(endpoint, lambda _: None, max_connections=1000)
         self.transport = MemoryTransport()
         self.protocol: Connection = self.server.connection()
         self.transport.protocol = self.protocol

@@ -11,14 +11,16 @@ with `100 Continue`, which every HTTP/1.1 client has to accept at any time: a cl
 
 import asyncio
 import select
-from collections.abc import Coroutine
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from a2a_bridge.http.endpoint import Answer, Endpoint
 from a2a_bridge.http.reader import MAX_BODY_BYTES, MAX_HEAD_BYTES, Request, RequestReader
-from a2a_bridge.http.reply import CONTINUE, Encoder, Headers, Reply
+from a2a_bridge.http.reply import CONTINUE, Reply
+
+if TYPE_CHECKING:
+    from a2a_bridge.http.server import Server
 
 Task = asyncio.Task[Any]
-Answer = Coroutine[Any, Any, Reply]
 
 # What may wait unread behind a call that runs; a pause in reading takes effect one piece later.
 MAX_PIPELINED_BYTES = MAX_BODY_BYTES + MAX_HEAD_BYTES
@@ -31,65 +33,14 @@ MAX_DROPPED_BYTES = 8 * 1024 * 1024
 PROBE_STEPS = (0.0, 0.0, 0.01, 0.04)
 
 
-class Service(Protocol):
-    """What answers requests; see `endpoint.Endpoint`."""
-
-    def admit(self, method: str, headers: Headers) -> Reply | None: ...
-
-    def answer(self, headers: Headers, body: bytes, peer: "Connection") -> Reply | None: ...
-
-    def commit(self) -> None:
-        """Called before the reply to a call is sent: its records are on disk afterwards."""
-
-    def ends_with_connection(self, task: Task) -> bool:
-        """Whether a call is cancelled when its caller has hung up."""
-
-
-class Surroundings(Protocol):
-    """What a connection needs of the others; see `server.Server`."""
-
-    encoder: Encoder
-
-    def opened(self, connection: "Connection") -> None: ...
-
-    def authenticated(self, connection: "Connection") -> None: ...
-
-    def closed(self, connection: "Connection") -> None: ...
-
-    def watch(self, connection: "Connection") -> None:
-        """Have `probe` called now and then, until the connection is closed."""
-
-
 class Connection(asyncio.Protocol):
     """`quiet` counts the server's ticks since the last progress. `address` is the peer's IP address."""
 
-    __slots__ = (
-        "_busy",
-        "_close",
-        "_drop",
-        "_encode",
-        "_eof",
-        "_http10",
-        "_reader",
-        "_reading",
-        "_server",
-        "_service",
-        "_stopping",
-        "_task",
-        "_transport",
-        "_trusted",
-        "_unread_reply",
-        "_writable",
-        "address",
-        "descriptor",
-        "quiet",
-    )
-
-    def __init__(self, service: Service, server: Surroundings) -> None:
-        self._service = service
+    def __init__(self, endpoint: Endpoint, server: "Server") -> None:
+        self._endpoint = endpoint
         self._server = server
         self._encode = server.encoder.encode
-        self._reader = RequestReader(service.admit)
+        self._reader = RequestReader(endpoint.admit)
         self._transport: asyncio.Transport
         self._task: Task | None = None
         self._busy = False
@@ -195,7 +146,7 @@ class Connection(asyncio.Protocol):
         self.quiet = 0
         self._close = self._http10 = False
         self._busy = True
-        reply = self._service.answer(self._reader.repeat_headers, body, self)
+        reply = self._endpoint.answer(self._reader.repeat_headers, body, self)
         if reply is not None:
             self._busy = False
             self._transport.write(self._encode(reply))
@@ -207,7 +158,7 @@ class Connection(asyncio.Protocol):
             self._server.authenticated(self)
         self._close, self._http10 = not request.keep_alive, request.http10
         self._busy = True
-        reply = self._service.answer(request.headers, request.body, self)
+        reply = self._endpoint.answer(request.headers, request.body, self)
         if reply is None:
             if self._eof:
                 self._server.watch(self)
@@ -225,7 +176,7 @@ class Connection(asyncio.Protocol):
     def _finished(self, task: Task) -> None:
         """A task has ended; this comes one turn of the loop later, so that records of several go out together."""
         self._task = None
-        self._service.commit()
+        self._endpoint.commit()
         if not task.cancelled():
             self.reply(task.result())
 
@@ -244,7 +195,7 @@ class Connection(asyncio.Protocol):
             self._answer_all()
 
     def _cancel(self, task: Task) -> None:
-        if self._service.ends_with_connection(task):
+        if self._endpoint.ends_with_connection(task):
             # In the next turn: a task that is cancelled before its first step would never enter its coroutine.
             asyncio.get_running_loop().call_soon(task.cancel)
 

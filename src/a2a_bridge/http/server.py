@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from a2a_bridge.http.connection import Connection, Service
+from a2a_bridge.http.connection import Connection
+from a2a_bridge.http.endpoint import Endpoint
 from a2a_bridge.http.listener import Accepting, Listener
 from a2a_bridge.http.reply import Encoder
 
@@ -42,14 +43,14 @@ class Server:
 
     def __init__(
         self,
-        service: Service,
+        endpoint: Endpoint,
         report: Callable[[str], None],
         max_connections: int,
         max_unauthenticated: int = MAX_UNAUTHENTICATED,
         timeouts: Timeouts = Timeouts(),  # noqa: B008 frozen
     ) -> None:
         self.encoder = Encoder()
-        self._service = service
+        self._endpoint = endpoint
         self._report = report
         self._max_connections = max_connections
         self._max_unauthenticated = max_unauthenticated
@@ -63,7 +64,7 @@ class Server:
 
     def connection(self) -> Connection:
         """A new connection's protocol."""
-        return Connection(self._service, self)
+        return Connection(self._endpoint, self)
 
     def opened(self, connection: Connection) -> None:
         self._connections[connection] = self._unauthenticated[connection] = None
@@ -130,13 +131,13 @@ class Server:
 
 @asynccontextmanager
 async def serving(
-    service: Service, listener: Listener, report: Callable[[str], None], grace: Callable[[], Awaitable[None]]
+    endpoint: Endpoint, listener: Listener, report: Callable[[str], None], grace: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[None]:
     """Serve while the block runs. At its end the listener closes at once, `grace` is awaited (calls in flight
     get their time and their answers), and then the connections end."""
     loop = asyncio.get_running_loop()
     files = _raise_open_files()
-    server = Server(service, report, files - min(RESERVED_FILES, files // 2))
+    server = Server(endpoint, report, files - min(RESERVED_FILES, files // 2))
     accepting = Accepting(listener.socket, server.connection, report)
     ticking = loop.create_task(_tick(server))
     try:
