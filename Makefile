@@ -22,7 +22,7 @@ lint: $(READY)
 
 # What `make test` does with a few thousand mutated requests.
 fuzz: $(READY)
-	FUZZ_REQUESTS=100000 $(BIN)/python -m pytest tests/http_server/test_fuzz.py $(ARGS)
+	FUZZ_REQUESTS=100000 $(BIN)/python -m pytest tests/http/test_fuzz.py $(ARGS)
 
 fmt: $(READY)
 	$(BIN)/ruff check --fix .

@@ -16,8 +16,8 @@ import httptools
 import uvloop
 
 from a2a_bridge import config
-from a2a_bridge.cli.foreground import serve_host
-from a2a_bridge.hosts.scripted import ScriptedHost
+from a2a_bridge.cli.serve_loop import serve_host
+from a2a_bridge.hosts.fake import FakeHost
 from a2a_bridge.http.listener import listen
 from a2a_bridge.tool import Tool
 
@@ -69,7 +69,7 @@ def main() -> None:
         home = Path(sys.argv[2])
         os.environ["A2A_BRIDGE_AUDIT"] = str(home / "audit.log")
         os.environ["XDG_RUNTIME_DIR"] = str(home)
-        serve_host(config.load(home / "bridge.json"), ScriptedHost(EXTRA))
+        serve_host(config.load(home / "bridge.json"), FakeHost(EXTRA))
 
 
 if __name__ == "__main__":

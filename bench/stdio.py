@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from tests.support.processes import ROOT, environment
 
-from bench.contestants import DEADLINE, Answer, Contestant, Missing, Stuck, text_of
+from bench.tool_servers import DEADLINE, Answer, Contestant, Missing, Stuck, text_of
 
 BINARIES = ROOT / ".peers" / "bench" / "node_modules" / ".bin"
 # Between two questions whether a search has come to its end.

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench import memory
-from bench.contestants import Answer, Bridge, Contestant, InsideOmp, Missing, Stuck
-from bench.ground import TAIL_LINES, Edited, Ground
+from bench.files import TAIL_LINES, Edited, Ground
 from bench.stdio import DesktopCommander, Filesystem
+from bench.tool_servers import Answer, Bridge, Contestant, InsideOmp, Missing, Stuck
 
 CONTESTANTS = (Bridge, Filesystem, DesktopCommander, InsideOmp)
 # Calls in a row of what takes about a millisecond.

@@ -9,7 +9,7 @@ import pytest
 
 from a2a_bridge.approval.grants import Kind
 from a2a_bridge.approval.policy import Policy
-from a2a_bridge.approval.queue import GAVE_UP
+from a2a_bridge.approval.requests import GAVE_UP
 from a2a_bridge.bridge import PAUSED, SHARED, SHARED_FATE, STOPPING
 from a2a_bridge.errors import ControlError
 from a2a_bridge.sessions import MOST_SESSIONS

@@ -7,12 +7,12 @@ import pytest
 
 from a2a_bridge.approval.grants import Grants
 from a2a_bridge.approval.policy import Mode, Policy
-from a2a_bridge.approval.queue import Approvals
+from a2a_bridge.approval.requests import Approvals
 from a2a_bridge.bridge import PAUSED, STOPPING, Bridge, Rules
-from a2a_bridge.calls import Outcome, Settled
+from a2a_bridge.calls import FinishedCall, Outcome
 from a2a_bridge.errors import Withdrawn
 from a2a_bridge.exposure import Exposure
-from a2a_bridge.hosts.scripted import ScriptedHost
+from a2a_bridge.hosts.fake import FakeHost
 from a2a_bridge.limits import Limits
 from a2a_bridge.tool import Result, Text
 from tests.support.callers import Client, MemoryCaller
@@ -41,9 +41,9 @@ class Parts:
     """A bridge with everything that it knows."""
 
     def __init__(self, mode: Mode = "yolo", limits: Limits | None = None) -> None:
-        self.host = ScriptedHost()
+        self.host = FakeHost()
         self.audit = NoAudit()
-        self.settled: list[Settled] = []
+        self.settled: list[FinishedCall] = []
         self.reports: list[str] = []
         ids = iter(f"call-{number}" for number in range(100))
         clock = iter(float(number) for number in range(1000))
@@ -107,7 +107,7 @@ async def test_stop_ends_the_others_with_an_answer(parts: Parts) -> None:
 async def test_a_host_that_swallows_the_cancel_does_not_fool_the_caller(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def stubborn(host: ScriptedHost, *_: object) -> Result:
+    async def stubborn(host: FakeHost, *_: object) -> Result:
         host.started.set()
         try:
             await asyncio.Event().wait()
@@ -115,7 +115,7 @@ async def test_a_host_that_swallows_the_cancel_does_not_fool_the_caller(
             return Result((Text("done all the same"),))
         raise AssertionError
 
-    monkeypatch.setattr(ScriptedHost, "call", stubborn)
+    monkeypatch.setattr(FakeHost, "call", stubborn)
     hanging = await parts.hanging()
     parts.bridge.cancel("sid", lambda key: True)
     result = await hanging

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_bridge.audit.redaction import shown_arguments
-from a2a_bridge.calls import MOST_BYTES, MOST_REMEMBERED, Ledger, Outcome, Settled, told, written
+from a2a_bridge.calls import MOST_BYTES, MOST_REMEMBERED, CallHistory, FinishedCall, Outcome, told, written
 from a2a_bridge.tool import Call, Content, Image, Result, Text, text
 
 # What one call may leave in memory: its arguments as JSON and its result, each cut. A character takes up to 6 bytes
@@ -24,9 +24,9 @@ def settled(
     outcome: Outcome = Outcome.DONE,
     number: int = 0,
     tool: str = "bash",
-) -> Settled:
+) -> FinishedCall:
     call = Call(f"call-{number}", "s1", "omp 1")
-    return Settled(call, tool, arguments, shown_arguments(arguments), 0.5, outcome, "mode yolo", result)
+    return FinishedCall(call, tool, arguments, shown_arguments(arguments), 0.5, outcome, "mode yolo", result)
 
 
 def deep(levels: int) -> object:
@@ -122,7 +122,7 @@ def test_huge_results_are_cut(content: tuple[Content, ...]) -> None:
 
 def test_it_counts_and_remembers_the_last_ones_newest_first() -> None:
     now = iter(range(10_000))
-    ledger = Ledger(lambda: float(next(now)))
+    ledger = CallHistory(lambda: float(next(now)))
     for number in range(MOST_REMEMBERED + 50):
         outcome = (Outcome.DONE, Outcome.FAILED, Outcome.ABANDONED, Outcome.WITHDRAWN)[number % 4]
         ledger.put(settled({"command": f"echo {number}"}, text("out"), outcome, number))
@@ -132,7 +132,7 @@ def test_it_counts_and_remembers_the_last_ones_newest_first() -> None:
     assert (last[0].at, last[0].seconds, last[0].summary, last[0].decided) == (249.0, 0.5, "echo 249", "mode yolo")
     assert (last[0].arguments, last[0].result, last[0].outcome) == ('{"command":"echo 249"}', "out", Outcome.FAILED)
     assert [one.call.id for one in ledger.last(2)] == ["call-249", "call-248"]
-    assert Ledger().last() == []
+    assert CallHistory().last() == []
 
 
 @pytest.mark.parametrize("name", HUGE)
@@ -142,7 +142,7 @@ def test_what_it_remembers_of_huge_arguments_is_small(name: str) -> None:
 
 def test_what_it_remembers_of_a_huge_name_is_small() -> None:
     fits_in_memory(lambda number: settled({}, text("unknown"), tool=f"{number}" + "x" * 1_000_000))
-    ledger = Ledger()
+    ledger = CallHistory()
     ledger.put(settled({}, tool="x" * 1_000_000))
     assert ledger.last()[0].tool == "x" * 120 + "…"
 
@@ -153,8 +153,8 @@ def test_what_it_remembers_of_huge_results_is_small() -> None:
     fits_in_memory(lambda number: settled({"n": number}, Result((Text(f"{number}" + "x" * MOST_BYTES),) * 300)))
 
 
-def fits_in_memory(make: Callable[[int], Settled]) -> None:
-    ledger, calls = Ledger(lambda: 0.0), 20
+def fits_in_memory(make: Callable[[int], FinishedCall]) -> None:
+    ledger, calls = CallHistory(lambda: 0.0), 20
     tracemalloc.start()
     try:
         for number in range(calls):

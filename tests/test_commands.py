@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from a2a_bridge.control.entries import Client as Kind
-from a2a_bridge.control.entries import client_entry
+from a2a_bridge.control.client_config import Client as Kind
+from a2a_bridge.control.client_config import client_entry
 from tests.hosts import NAMES
 from tests.support.callers import TOKEN
 from tests.support.processes import Served, a2a, environment, records, served

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from a2a_bridge.approval.queue import GAVE_UP
+from a2a_bridge.approval.requests import GAVE_UP
 from a2a_bridge.calls import Outcome
 from a2a_bridge.control import messages
-from a2a_bridge.hosts.scripted import ScriptedHost
+from a2a_bridge.hosts.fake import FakeHost
 from tests.hosts import LOOPS, soon
 from tests.support.asking import ALWAYS_ASK, Lent, ask, connected, http_call, lent, question, waiting
 from tests.support.callers import TOKEN, Client, HttpCaller, all_parsed, read_reply, request
@@ -58,7 +58,7 @@ def end_behind_more(link: socket.socket) -> None:
 class Racer:
     """A client by hand, on the loop of the bridge that it calls."""
 
-    def __init__(self, one: Lent, host: ScriptedHost, session: str) -> None:
+    def __init__(self, one: Lent, host: FakeHost, session: str) -> None:
         self.one = one
         self.host = host
         self.session = session
@@ -86,7 +86,7 @@ class Racer:
 
 @asynccontextmanager
 async def racing(home: Path) -> AsyncIterator[Racer]:
-    host = ScriptedHost()
+    host = FakeHost()
     async with lent(home, host) as one:
         reader, writer = await asyncio.open_connection("127.0.0.1", one.live.port)
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"clientInfo": {"name": "x"}}})

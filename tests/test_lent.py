@@ -17,7 +17,7 @@ import pytest
 from a2a_bridge.bridge import STOPPING
 from a2a_bridge.control import client as control_client
 from a2a_bridge.control import messages
-from a2a_bridge.hosts.scripted import ScriptedHost
+from a2a_bridge.hosts.fake import FakeHost
 from a2a_bridge.tool import Call, Image, Result, Text
 from tests.hosts import NOBODY, all_gone, pids, soon
 from tests.support.asking import ALWAYS_ASK, Lent, answer, ask, control, lent, question, text, waiting, words
@@ -109,7 +109,7 @@ async def test_a_bridge_that_ends_withdraws_what_waits_and_gives_it_no_grace(tmp
 
 
 async def test_on_disconnect_continue_is_for_what_runs_and_not_for_what_waits(tmp_path: Path) -> None:
-    host = ScriptedHost()
+    host = FakeHost()
     async with lent(tmp_path, host, onDisconnect="continue") as one:
         client = await opened(one)
         running = calling(client, "hang")
@@ -130,7 +130,7 @@ async def test_on_disconnect_continue_is_for_what_runs_and_not_for_what_waits(tm
 
 @pytest.mark.parametrize("turns", range(0, 44, 4))
 async def test_the_end_of_a_session_right_after_the_approval_holds(tmp_path: Path, turns: int) -> None:
-    host = ScriptedHost()
+    host = FakeHost()
     async with lent(tmp_path, host) as one:
         client = await opened(one)
         call = calling(client, "hang")
@@ -162,7 +162,7 @@ ARGUMENTS: dict[str, str] = {
 
 @pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS.keys())
 async def test_what_the_command_shows_is_what_the_host_gets(tmp_path: Path, arguments: str) -> None:
-    host = ScriptedHost()
+    host = FakeHost()
     async with lent(tmp_path, host) as one:
         client = await opened(one)
         body = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"image","arguments":{arguments}}}}}'
@@ -195,14 +195,14 @@ async def test_look_alikes_are_two_questions(tmp_path: Path) -> None:
 
 
 @asynccontextmanager
-async def limited(home: Path, host: ScriptedHost, **limits: object) -> AsyncIterator[Lent]:
+async def limited(home: Path, host: FakeHost, **limits: object) -> AsyncIterator[Lent]:
     """It asks nobody."""
     async with lent(home, host, tools={}, **limits) as one:
         yield one
 
 
 async def test_so_many_calls_at_once_and_no_more(tmp_path: Path) -> None:
-    host = ScriptedHost()
+    host = FakeHost()
     async with limited(tmp_path, host, maxConcurrentCalls=2) as one:
         first, second = await opened(one), await opened(one)
         calls = []
@@ -222,7 +222,7 @@ async def test_so_many_calls_at_once_and_no_more(tmp_path: Path) -> None:
 
 
 async def test_so_many_of_one_session_and_others_besides(tmp_path: Path) -> None:
-    host = ScriptedHost()
+    host = FakeHost()
     async with limited(tmp_path, host, maxConcurrentCallsPerSession=1) as one:
         first, second = await opened(one), await opened(one)
         call = calling(first, "hang")
@@ -269,7 +269,7 @@ async def test_the_wait_for_the_owner_is_no_part_of_a_calls_time(tmp_path: Path)
         assert text(await answer(call)) == "x"
 
 
-class TalkativeHost(ScriptedHost):
+class TalkativeHost(FakeHost):
     """Answers what the test has put there."""
 
     answer: Callable[[], Result]

@@ -11,7 +11,7 @@ import pytest
 from a2a_bridge.errors import ControlError, PeerError
 from a2a_bridge.peer import LONGEST_LINE, MOST_BAD_LINES, MOST_UNREAD_BYTES, Handler, Peer
 from a2a_bridge.wire.framing import Lines
-from a2a_bridge.wire.jsontext import read_object
+from a2a_bridge.wire.tolerant_json import read_object
 
 
 class Pipe:

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from a2a_bridge.approval.queue import Approvals, Leave, Request
+from a2a_bridge.approval.requests import ApprovalRequest, Approvals, Permission
 from a2a_bridge.audit.redaction import shown_arguments
-from a2a_bridge.calls import Confirm, Outcome, Running, Settled, nobody_hangs_up
+from a2a_bridge.calls import ActiveCall, Confirm, FinishedCall, Outcome, nobody_hangs_up
 from a2a_bridge.errors import ToolError, UnknownTool, Withdrawn, described
 from a2a_bridge.exposure import Exposure
 from a2a_bridge.limits import Limits
@@ -62,7 +62,7 @@ class Bridge:
         audit: Audit,
         new_id: Callable[[], str],
         report: Callable[[str], None],
-        watch: Callable[[Settled], None] | None = None,
+        watch: Callable[[FinishedCall], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.host = host
@@ -73,7 +73,7 @@ class Bridge:
         self._report = report
         self._watch = watch
         self._clock = clock
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, ActiveCall] = {}
         self._listed: tuple[Sequence[Tool], Sequence[Tool]] = ((), ())
         self._stopping = False
         self._idle = asyncio.Event()
@@ -113,19 +113,19 @@ class Bridge:
         key: bytes = b"",
         address: str = "",
         confirm: Confirm = nobody_hangs_up,
-    ) -> Running:
+    ) -> ActiveCall:
         """Begin one call, which `run` has to go on with in the same turn of the loop or the next. `key` is what
         `cancel` may know it by. The arguments are the bridge's from here on: what a person is shown is what runs.
         `confirm` returns when the caller has not hung up, and cancels the call's task otherwise.
         """
         call = Call(self._new_id(), session, client, address)
         args = shown_arguments(arguments)
-        running = Running(call, name, arguments, args, self._clock(), None, key, confirm=confirm)
+        running = ActiveCall(call, name, arguments, args, self._clock(), None, key, confirm=confirm)
         self._audit.start(call.id, session, name, args)
         self._running[call.id] = running
         return running
 
-    def run(self, running: Running) -> Result | Coroutine[Any, Any, Result]:
+    def run(self, running: ActiveCall) -> Result | Coroutine[Any, Any, Result]:
         """The result of a call that need not wait, or the coroutine that gets it, for a task of its own.
 
         Whatever the tool does becomes a result; only the cancelling of the awaiting task is passed on.
@@ -154,7 +154,7 @@ class Bridge:
         outcome = self.run(self.begin(session, client, name, arguments))
         return outcome if isinstance(outcome, Result) else await outcome
 
-    async def _complete(self, running: Running, work: Coroutine[Any, Any, Result] | None = None) -> Result:
+    async def _complete(self, running: ActiveCall, work: Coroutine[Any, Any, Result] | None = None) -> Result:
         """The result of a call that waits, for its owner's answer or for `work`, which the host has begun."""
         running.task = asyncio.current_task(self._loop)
         try:
@@ -183,13 +183,13 @@ class Bridge:
         self._settle(running, result, Outcome.FAILED if result.is_error else Outcome.DONE)
         return result
 
-    def _leave(self, running: Running) -> None:
+    def _leave(self, running: ActiveCall) -> None:
         """It is active no more."""
         del self._running[running.call.id]
         if self._stopping and not self._running:
             self._idle.set()
 
-    async def _run(self, running: Running) -> Result:
+    async def _run(self, running: ActiveCall) -> Result:
         """Past all that may refuse it, to the host. Raises CancelledError or Withdrawn."""
         refused = self._refused(running)
         if refused:
@@ -212,7 +212,7 @@ class Bridge:
             if leave is not None:
                 leave.share(result)
 
-    def _refused(self, running: Running) -> str:
+    def _refused(self, running: ActiveCall) -> str:
         if not self._exposure.allows(running.tool):
             return str(UnknownTool(running.tool))
         if self._stopping:
@@ -225,7 +225,7 @@ class Bridge:
             return limits.too_many(len(self._running), of_session)
         return ""
 
-    async def _permission(self, running: Running) -> Leave | Result | None:
+    async def _permission(self, running: ActiveCall) -> Permission | Result | None:
         """Leave to run, or the result of an identical call that ran for both; None where nobody is ever asked.
 
         Raises Withdrawn when the call is cancelled while it waits for a person, and ToolError when it may not run.
@@ -240,11 +240,11 @@ class Bridge:
         if access is None:
             return None
         judged = self._approvals.judge(running.call, running.tool, running.arguments, access)
-        leave = judged if isinstance(judged, Leave) else await self._answer(judged, running)
-        running.decided = leave.reason if isinstance(leave, Leave) else "with an identical call"
+        leave = judged if isinstance(judged, Permission) else await self._answer(judged, running)
+        running.decided = leave.reason if isinstance(leave, Permission) else "with an identical call"
         return leave
 
-    async def _answer(self, request: Request, running: Running) -> Leave | Result:
+    async def _answer(self, request: ApprovalRequest, running: ActiveCall) -> Permission | Result:
         """The owner's answer; the call waits for it."""
         running.request = request.id
         try:
@@ -256,7 +256,7 @@ class Bridge:
         finally:
             running.request = 0
 
-    async def _work(self, running: Running, begun: Coroutine[Any, Any, Result] | None = None) -> Result:
+    async def _work(self, running: ActiveCall, begun: Coroutine[Any, Any, Result] | None = None) -> Result:
         try:
             async with asyncio.timeout(self._limits.seconds or None) as limit:
                 outcome = begun or self.host.call(running.tool, running.arguments, running.call)
@@ -271,7 +271,7 @@ class Bridge:
             return self._failure(running, error)
         return self._limits.within(result)
 
-    def _failure(self, running: Running, error: BaseException) -> Result:
+    def _failure(self, running: ActiveCall, error: BaseException) -> Result:
         """What the caller gets of an error in a tool (M5)."""
         if isinstance(error, ToolError):
             return self._limits.within(failure(str(error)))
@@ -280,18 +280,20 @@ class Bridge:
         self._report(f"tool '{running.tool}' raised {described(error)}")
         return self._limits.within(failure(str(error) or type(error).__name__))
 
-    def _settle(self, running: Running, result: Result | None, outcome: Outcome) -> None:
+    def _settle(self, running: ActiveCall, result: Result | None, outcome: Outcome) -> None:
         call, is_error = running.call, result is None or result.is_error
         self._audit.done(call.id, call.session, running.tool, running.args, is_error, running.decided)
         self._tell(running, outcome, result)
 
-    def _tell(self, running: Running, outcome: Outcome, result: Result | None) -> None:
+    def _tell(self, running: ActiveCall, outcome: Outcome, result: Result | None) -> None:
         if self._watch is not None:
             seconds = self._clock() - running.began
             one = running
-            self._watch(Settled(one.call, one.tool, one.arguments, one.args, seconds, outcome, one.decided, result))
+            self._watch(
+                FinishedCall(one.call, one.tool, one.arguments, one.args, seconds, outcome, one.decided, result)
+            )
 
-    def running(self) -> list[Running]:
+    def running(self) -> list[ActiveCall]:
         """The calls in flight, the oldest first."""
         return list(self._running.values())
 
@@ -352,7 +354,7 @@ class Bridge:
         return True
 
 
-def _end(running: Running, reason: str) -> None:
+def _end(running: ActiveCall, reason: str) -> None:
     if not running.reason:
         running.reason = reason
         if running.task is not None:  # else it has not begun, and never will

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 import msgspec
 
-from a2a_bridge.sentence import sentence
+from a2a_bridge.summary import summarize
 from a2a_bridge.tool import Call, Image, Result, Text
 
 MOST_REMEMBERED = 200
@@ -35,7 +35,7 @@ class Outcome(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
-class Running(msgspec.Struct, eq=False):
+class ActiveCall(msgspec.Struct, eq=False):
     """A call in flight. `began` is in seconds of the bridge's clock, `args` as the audit log shows them;
     `key` is what its caller knows it by, and `reason` the answer when it was ended from outside. `request` is the
     number of the question to the owner that it waits on, 0 while it does not; `decided` what let it run. `confirm`
@@ -54,7 +54,7 @@ class Running(msgspec.Struct, eq=False):
     confirm: Confirm = nobody_hangs_up
 
 
-class Settled(msgspec.Struct, frozen=True, gc=False):
+class FinishedCall(msgspec.Struct, frozen=True, gc=False):
     """A call that has ended, for whoever watches. `seconds` is how long it took; `result` is None when there was
     nobody to get one."""
 
@@ -68,7 +68,7 @@ class Settled(msgspec.Struct, frozen=True, gc=False):
     result: Result | None
 
 
-class Ended(msgspec.Struct, frozen=True):
+class RememberedCall(msgspec.Struct, frozen=True):
     """A call that is remembered. `at` is in seconds since the epoch; `arguments` (JSON) and `result` are cut where
     they are long, and say so."""
 
@@ -83,16 +83,16 @@ class Ended(msgspec.Struct, frozen=True):
     result: str
 
 
-class Ledger:
+class CallHistory:
     """Counts the calls that have ended and remembers the last ones, in bounded memory."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self.done = 0
         self.failed = 0
         self._now = now
-        self._last: deque[tuple[float, Settled | Ended]] = deque(maxlen=MOST_REMEMBERED)
+        self._last: deque[tuple[float, FinishedCall | RememberedCall]] = deque(maxlen=MOST_REMEMBERED)
 
-    def put(self, settled: Settled) -> None:
+    def put(self, settled: FinishedCall) -> None:
         """Take in one call; at thousands a second, so what is small is kept as it is, and told when asked."""
         if settled.outcome is Outcome.DONE:
             self.done += 1
@@ -101,10 +101,10 @@ class Ledger:
         at = self._now()
         self._last.append((at, settled if _small(settled) else _ended(at, settled)))
 
-    def last(self, most: int = MOST_REMEMBERED) -> list[Ended]:
+    def last(self, most: int = MOST_REMEMBERED) -> list[RememberedCall]:
         """The newest first."""
         newest = [self._last[-index] for index in range(1, min(most, len(self._last)) + 1)]
-        return [one if isinstance(one, Ended) else _ended(at, one) for at, one in newest]
+        return [one if isinstance(one, RememberedCall) else _ended(at, one) for at, one in newest]
 
 
 def written(arguments: object) -> str:
@@ -156,7 +156,7 @@ def told(result: Result | None) -> str:
     return text if len(text) <= MOST_BYTES else f"{text[:MOST_BYTES]}… [{whole} characters in all]"
 
 
-def _small(settled: Settled) -> bool:
+def _small(settled: FinishedCall) -> bool:
     if (
         len(settled.args) > _SMALL
         or len(settled.tool) > _SMALL
@@ -170,11 +170,11 @@ def _small(settled: Settled) -> bool:
     return len(blocks) == 1 and isinstance(block := blocks[0], Text) and len(block.text) <= MOST_BYTES
 
 
-def _ended(at: float, settled: Settled) -> Ended:
-    return Ended(
+def _ended(at: float, settled: FinishedCall) -> RememberedCall:
+    return RememberedCall(
         settled.call,
         settled.tool if len(settled.tool) <= _SMALL else f"{settled.tool[:_SMALL]}…",  # a caller may call it anything
-        sentence(settled.tool, settled.arguments),
+        summarize(settled.tool, settled.arguments),
         at,
         settled.seconds,
         settled.outcome,

@@ -14,7 +14,7 @@ import msgspec
 
 from a2a_bridge.errors import BridgeError, PeerError, described
 from a2a_bridge.wire.framing import Lines
-from a2a_bridge.wire.jsontext import read_object
+from a2a_bridge.wire.tolerant_json import read_object
 
 # Several times the largest result a host should send; a peer that sends more is broken.
 LONGEST_LINE = 256 * 1024 * 1024

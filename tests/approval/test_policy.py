@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from a2a_bridge.approval.policy import MODES, Decision, Mode, Policy, Rule, Verdict, fits
+from a2a_bridge.approval.policy import MODES, Decision, Mode, Policy, Rule, Verdict, matches
 from a2a_bridge.tool import Access, Tier
 
 STATUS = Access("exec", "/lab", "git status -s")
@@ -133,7 +133,7 @@ def test_the_longer_literal_part_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "matches"),
+    ("pattern", "text", "expected"),
     [
         ("git status*", "git status", True),
         ("git status*", "git statusx", True),
@@ -148,8 +148,8 @@ def test_the_longer_literal_part_wins() -> None:
         ("*", "anything at all", True),
     ],
 )
-def test_patterns_of_commands(pattern: str, text: str, matches: bool) -> None:
-    assert fits(pattern, text) is matches
+def test_patterns_of_commands(pattern: str, text: str, expected: bool) -> None:
+    assert matches(pattern, text) is expected
 
 
 def test_a_command_rule_is_for_its_tool_alone() -> None:

@@ -10,7 +10,7 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from a2a_bridge.console.app import Console
-from a2a_bridge.console.guard import GUARD_SECONDS
+from a2a_bridge.console.key_guard import GUARD_SECONDS
 from tests.console.fake import FakeBridge
 
 # Long, because it only ever passes when something is broken.

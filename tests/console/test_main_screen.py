@@ -5,9 +5,9 @@ import json
 import msgspec
 import pytest
 
-from a2a_bridge.console.guard import GUARD_SECONDS
+from a2a_bridge.console.base_screen import Room
+from a2a_bridge.console.key_guard import GUARD_SECONDS
 from a2a_bridge.console.line import Line
-from a2a_bridge.console.room import Room
 from a2a_bridge.control import messages as m
 from tests.console.fake import SECRET, SESSION, FakeBridge, asked, ended, live
 from tests.console.person import MOMENT, at_console

@@ -21,8 +21,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_bridge.audit.journal import ROTATE_BYTES, Journal, timestamp
 from a2a_bridge.audit.redaction import LONGEST_TEXT, shown_arguments
+from a2a_bridge.audit.writer import ROTATE_BYTES, AuditWriter, timestamp
 from tests.support.callers import Client, MemoryCaller
 from tests.support.processes import records
 
@@ -130,7 +130,7 @@ async def test_l2_a_long_tool_name_does_not_fill_the_log(memory: MemoryCaller) -
     assert all(len(record["tool"]) < 50 for record in records(memory.audit))
 
 
-def write(journal: Journal, times: int) -> None:
+def write(journal: AuditWriter, times: int) -> None:
     for number in range(times):
         journal.start(f"call-{number}", "session", "tool", "{}")
 
@@ -151,7 +151,7 @@ def umask(value: int) -> Iterator[None]:
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o777])
 def test_l3_mode_0600_whatever_the_umask(tmp_path: Path, mask: int) -> None:
     path = tmp_path / "audit.log"
-    journal = Journal(path, pytest.fail)
+    journal = AuditWriter(path, pytest.fail)
     with umask(mask):
         write(journal, 6000)
     assert mode(path) == mode(tmp_path / "audit.log.1") == 0o600
@@ -162,7 +162,7 @@ def test_l3_a_loose_file_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     path.touch(0o644)
     path.chmod(0o644)
-    journal = Journal(path, pytest.fail)
+    journal = AuditWriter(path, pytest.fail)
     write(journal, 1)
     assert mode(path) == 0o600
     journal.close()
@@ -170,7 +170,7 @@ def test_l3_a_loose_file_is_closed(tmp_path: Path) -> None:
 
 def test_l3_it_rotates_past_512_kib_and_keeps_one_generation(tmp_path: Path) -> None:
     path, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
-    journal = Journal(path, pytest.fail)
+    journal = AuditWriter(path, pytest.fail)
     write(journal, 3000)
     assert not old.exists()
     write(journal, 3000)
@@ -184,7 +184,7 @@ def test_l3_it_rotates_past_512_kib_and_keeps_one_generation(tmp_path: Path) -> 
 def test_l3_a_file_that_is_full_already_is_rotated(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     path.write_bytes(b'{"old":true}\n' * (ROTATE_BYTES // 13 + 1))
-    journal = Journal(path, pytest.fail, clock=count(1).__next__)
+    journal = AuditWriter(path, pytest.fail, clock=count(1).__next__)
     write(journal, 2)
     assert len(records(path)) <= 2
     assert (tmp_path / "audit.log.1").exists()
@@ -195,7 +195,7 @@ def test_l3_a_log_that_cannot_be_rotated_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     (tmp_path / "audit.log.1" / "in the way").mkdir(parents=True)
     reports: list[str] = []
-    journal = Journal(path, reports.append)
+    journal = AuditWriter(path, reports.append)
     write(journal, 6000)
     journal.close()
     assert len(records(path)) == 6000
@@ -205,7 +205,7 @@ def test_l3_a_log_that_cannot_be_rotated_loses_nothing(tmp_path: Path) -> None:
 
 
 def _writer(path: Path, name: str, times: int, ready: Any, clock: Callable[[], float]) -> None:
-    journal = Journal(path, sys.exit, clock=clock)
+    journal = AuditWriter(path, sys.exit, clock=clock)
     ready.wait()
     for number in range(times):
         journal.start(f"{name}-{number}", "session", "tool", "{}" * (number % 40))
@@ -233,7 +233,7 @@ def test_l3_concurrent_writers_lose_and_tear_nothing_at_the_border(tmp_path: Pat
 
 def test_l3_a_log_that_another_has_rotated_is_found_again(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
-    journal = Journal(path, pytest.fail, clock=count(1).__next__)
+    journal = AuditWriter(path, pytest.fail, clock=count(1).__next__)
     write(journal, 1)
     path.rename(tmp_path / "audit.log.1")
     write(journal, 1)
@@ -248,7 +248,7 @@ def test_l3_a_symlink_stays_and_its_target_rotates(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     link = tmp_path / "audit.log"
     link.symlink_to(tmp_path / "real" / "log")
-    journal = Journal(link, pytest.fail)
+    journal = AuditWriter(link, pytest.fail)
     write(journal, 6000)
     assert link.is_symlink()
     assert (tmp_path / "real" / "log.1").exists()
@@ -282,7 +282,7 @@ async def test_l4_a_failing_write_never_fails_the_call(memory: MemoryCaller, tmp
 def test_l4_a_path_that_heals_is_written_again(tmp_path: Path) -> None:
     reports: list[str] = []
     (tmp_path / "parent").write_text("")
-    journal = Journal(tmp_path / "parent" / "audit.log", reports.append)
+    journal = AuditWriter(tmp_path / "parent" / "audit.log", reports.append)
     write(journal, 1)
     (tmp_path / "parent").unlink()
     write(journal, 1)
@@ -294,7 +294,7 @@ def test_l4_a_path_that_heals_is_written_again(tmp_path: Path) -> None:
 def _writer_on_a_full_disk(path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     reports: list[str] = []
-    journal = Journal(path, reports.append)
+    journal = AuditWriter(path, reports.append)
     write(journal, 50)
     sys.exit(0 if journal.failed and reports else 1)
 
@@ -311,7 +311,7 @@ def test_l4_a_full_disk_leaves_no_torn_line(tmp_path: Path) -> None:
 
 def test_l4_a_device_may_stand_in_for_the_log() -> None:
     before = os.stat(os.devnull).st_mode
-    journal = Journal(Path(os.devnull), pytest.fail)
+    journal = AuditWriter(Path(os.devnull), pytest.fail)
     write(journal, 5)
     assert os.stat(os.devnull).st_mode == before
     journal.close()

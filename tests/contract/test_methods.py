@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_bridge.hosts.scripted import ScriptedHost
+from a2a_bridge.hosts.fake import FakeHost
 from a2a_bridge.tool import Tool
 from a2a_bridge.wire import jsonrpc
 from a2a_bridge.wire.mcp import content_block
@@ -70,11 +70,11 @@ async def test_m3_a_list_that_is_changed_in_place_is_seen(
     await client.open()
     registry = [Tool("one", "", {"type": "object"})]
 
-    async def tools(_: ScriptedHost) -> list[Tool]:
+    async def tools(_: FakeHost) -> list[Tool]:
         return registry
 
-    monkeypatch.setattr(ScriptedHost, "tools", tools)
-    monkeypatch.setattr(ScriptedHost, "known_tools", None)
+    monkeypatch.setattr(FakeHost, "tools", tools)
+    monkeypatch.setattr(FakeHost, "known_tools", None)
     assert len((await client.message("tools/list")).result["tools"]) == 1
     registry.append(Tool("two", "", {"type": "object"}))
     assert len((await client.message("tools/list")).result["tools"]) == 2
@@ -121,7 +121,7 @@ async def test_m5_a_failing_tool_is_an_error_result(memory: MemoryCaller, monkey
     async def call(*_: object) -> None:
         raise SystemExit(3)
 
-    monkeypatch.setattr(ScriptedHost, "call", call)
+    monkeypatch.setattr(FakeHost, "call", call)
     assert (await client.call("echo")).result["isError"] is True
     assert "SystemExit" in memory.reports[-1]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from a2a_bridge.cli.foreground import uvloop
+from a2a_bridge.cli.serve_loop import uvloop
 from a2a_bridge.hosts.local import LocalHost
 from a2a_bridge.hosts.local.host import TOOLS
 from a2a_bridge.tool import Call, Result, Text

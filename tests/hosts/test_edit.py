@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local import edit as module
 from a2a_bridge.hosts.local.edit import EDIT
-from a2a_bridge.hosts.local.editing import revision
-from a2a_bridge.hosts.local.files import replace as replacing
-from a2a_bridge.hosts.local.files.alone import LOCKS
+from a2a_bridge.hosts.local.edits import apply
+from a2a_bridge.hosts.local.files import atomic_write as replacing
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, Encoding, sniff
-from a2a_bridge.hosts.local.place import Place
+from a2a_bridge.hosts.local.files.lock import LOCKS
+from a2a_bridge.hosts.local.workspace import Workspace
 from tests.hosts import NOBODY, as_nobody, said
 
 Change = dict[str, Any]
@@ -33,7 +33,7 @@ class Desk:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.file = directory / "f"
-        self.place = Place(directory)
+        self.place = Workspace(directory)
         self.runner = asyncio.Runner()
 
     def edit(self, *edits: Change, path: str | Path = "f") -> str:
@@ -177,12 +177,12 @@ def test_no_match(desk: Desk, text: str, old: str, expected: str) -> None:
 
 
 def test_too_many(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(revision, "MOST_PLACES", 5)
+    monkeypatch.setattr(apply, "MOST_PLACES", 5)
     desk.file.write_text("aaaaaa")
     assert "more than 5 times; use sed" in desk.refused(change("a", "b", all=True))
     desk.file.write_text("aaaaa")
     desk.edit(change("a", "b", all=True))
-    monkeypatch.setattr(revision, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(apply, "MOST_CHARACTERS", 100)
     assert "more than 100 characters" in desk.refused(change("b", "x" * 21, all=True))
     desk.edit(change("b", "x" * 20, all=True))
 
@@ -358,7 +358,7 @@ def test_an_encoding_that_does_not_give_the_bytes_back(
     desk: Desk, codec: str, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.file.write_bytes(data)
-    monkeypatch.setattr("a2a_bridge.hosts.local.files.textfile.sniff", lambda _: Encoding(codec, guessed=True))
+    monkeypatch.setattr("a2a_bridge.hosts.local.files.text_codec.sniff", lambda _: Encoding(codec, guessed=True))
     assert f"its bytes do not survive being read and written as {codec.upper()} (a guess)" in desk.refused(X)
 
 
@@ -600,7 +600,7 @@ def test_a_cancelled_edit_writes_nothing(desk: Desk, looks: int) -> None:
     desk.file.write_text("old")
     answers = iter([False] * looks + [True] * 9)
     with pytest.raises(ToolError, match="cancelled; nothing was written"):
-        module._edited(desk.file, [revision.Replacement("old", "new")], lambda: next(answers))
+        module._edited(desk.file, [apply.Replacement("old", "new")], lambda: next(answers))
     assert contents(desk.directory) == {"f": b"old"}
 
 
@@ -612,7 +612,7 @@ def test_a_call_that_is_cancelled_tells_its_thread(desk: Desk, monkeypatch: pyte
     def slow(*arguments: Any) -> Any:
         begun.set()
         assert goes_on.wait(20)
-        return revision.revise(*arguments)
+        return apply.revise(*arguments)
 
     def watched(*arguments: Any) -> str:
         try:
@@ -671,7 +671,7 @@ def test_an_edit_waits_for_another_of_the_same_file(desk: Desk, monkeypatch: pyt
         if len(order) == 1:
             assert sum(lock.locked() for lock in held) == 1
             second.start()
-        return revision.revise(*arguments)
+        return apply.revise(*arguments)
 
     monkeypatch.setattr(module, "revise", first)
     module._edited(desk.file, [made("old", "new")], lambda: False)
@@ -681,8 +681,8 @@ def test_an_edit_waits_for_another_of_the_same_file(desk: Desk, monkeypatch: pyt
     assert not any(lock.locked() for lock in held)
 
 
-def made(old: str, new: str) -> revision.Replacement:
-    return revision.Replacement(old, new)
+def made(old: str, new: str) -> apply.Replacement:
+    return apply.Replacement(old, new)
 
 
 def test_a_refused_edit_lets_others_at_the_file(desk: Desk) -> None:

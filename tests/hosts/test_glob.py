@@ -13,7 +13,7 @@ import pytest
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.glob import GLOB
 from a2a_bridge.hosts.local.search import ripgrep
-from a2a_bridge.hosts.local.search.wanted import MOST_ALTERNATIVES, Wanted
+from a2a_bridge.hosts.local.search.glob_pattern import MOST_ALTERNATIVES, GlobPattern
 from tests.hosts import Machine, said
 from tests.hosts.test_ripgrep import nobody
 
@@ -91,7 +91,7 @@ def make(here: Machine, *paths: str) -> None:
     ],
 )
 def test_patterns(pattern: str, fits: list[str], not_: list[str]) -> None:
-    wanted = Wanted(pattern, Path("/top"))
+    wanted = GlobPattern(pattern, Path("/top"))
     assert [path for path in fits if not wanted.fits(path)] == []
     assert [path for path in not_ if wanted.fits(path)] == []
 
@@ -136,33 +136,33 @@ def test_ripgrep_means_the_same(here: Machine, pattern: str) -> None:
     ],
 )
 def test_the_names_that_ripgrep_chooses_by_are_no_fewer(pattern: str, names: list[str]) -> None:
-    assert Wanted(pattern, Path("/top"))._names() == names
+    assert GlobPattern(pattern, Path("/top"))._names() == names
 
 
 @pytest.mark.parametrize("pattern", ["{a,b}" * 7 + "x" * 500, "{a,b}" * 7 + "[a-z]*" * 600])
 def test_braces_that_stand_for_too_much(pattern: str) -> None:
     with pytest.raises(ToolError, match="its braces stand for too much"):
-        Wanted(pattern, Path("/top"))
+        GlobPattern(pattern, Path("/top"))
 
 
 def test_ripgrep_is_not_given_more_than_it_takes() -> None:
     """It refuses very many names with words that nobody could act on."""
-    assert Wanted("{a,b,c}" * 3, Path("/top")).options(hidden=True)
-    assert Wanted("{a,b,c}" * 4 + "x" * 50, Path("/top")).options(hidden=True) == []
+    assert GlobPattern("{a,b,c}" * 3, Path("/top")).options(hidden=True)
+    assert GlobPattern("{a,b,c}" * 4 + "x" * 50, Path("/top")).options(hidden=True) == []
 
 
 def test_an_empty_class_is_an_error() -> None:
     for pattern in ("[^]", "[]", "[!]x"):
         with pytest.raises(ToolError, match=r"an unclosed \["):
-            Wanted(pattern, Path("/top"))
+            GlobPattern(pattern, Path("/top"))
 
 
 def test_no_pattern_takes_for_ever() -> None:
     """A step too many for each star, and these would not end."""
     deep = "/".join(["a"] * 2000)
-    assert not Wanted("/".join(["**/a"] * 30) + "/b", Path("/top")).fits(f"{deep}/ab")
-    assert not Wanted("/".join(["**/a"] * 30) + "/*c*/**/?b", Path("/top")).fits(f"{deep}/ab")
-    assert not Wanted("*a" * 30 + "b", Path("/top")).fits("a" * 255)
+    assert not GlobPattern("/".join(["**/a"] * 30) + "/b", Path("/top")).fits(f"{deep}/ab")
+    assert not GlobPattern("/".join(["**/a"] * 30) + "/*c*/**/?b", Path("/top")).fits(f"{deep}/ab")
+    assert not GlobPattern("*a" * 30 + "b", Path("/top")).fits("a" * 255)
 
 
 @pytest.mark.parametrize(

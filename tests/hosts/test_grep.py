@@ -15,7 +15,7 @@ from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local import grep as module
 from a2a_bridge.hosts.local.grep import GREP, LONGEST_LINE, MOST_COLUMNS, MOST_MATCHES
 from a2a_bridge.hosts.local.search import ripgrep
-from a2a_bridge.hosts.local.search.wanted import Wanted
+from a2a_bridge.hosts.local.search.glob_pattern import GlobPattern
 from tests.hosts import LOOPS, Machine, said, soon
 from tests.hosts.test_ripgrep import nobody
 
@@ -184,7 +184,7 @@ def test_a_long_answer_is_cut(here: Machine) -> None:
 
 def collected(pieces: Iterator[bytes], **arguments: Any) -> module._Lines:
     """What is made of ripgrep's output."""
-    lines = module._Lines(module.Grep("x", **arguments), Wanted("**", Path("/top")))
+    lines = module._Lines(module.Grep("x", **arguments), GlobPattern("**", Path("/top")))
     lines.take(pieces)
     return lines
 
@@ -210,7 +210,7 @@ def test_what_is_held_of_one_file_is_bounded(limit: int, held: int) -> None:
 def test_ripgrep_itself_holds_little_of_a_file(here: Machine) -> None:
     """What it prints of one, it holds first."""
     make(here, {"long": ("x" * 1_000_000 + "\n") * 20, "many": "x\n" * (MOST_MATCHES + 9)})
-    options = module._options(module.Grep("x"), Wanted("**", here.directory))
+    options = module._options(module.Grep("x"), GlobPattern("**", here.directory))
 
     def printed(name: str) -> bytes:
         return here.run(ripgrep.run(here.host._place, here.directory / name, options, b"".join)).value

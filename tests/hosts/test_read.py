@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local import read
-from a2a_bridge.hosts.local.files import lines as stream
+from a2a_bridge.hosts.local.files import line_reader as stream
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES
-from a2a_bridge.hosts.local.files.lines import LONGEST_LINE, PIECE_BYTES
+from a2a_bridge.hosts.local.files.line_reader import LONGEST_LINE, PIECE_BYTES
 from a2a_bridge.hosts.local.read import DEFAULT_LINES, MOST_BYTES, MOST_IMAGE_BASE64
 from a2a_bridge.tool import Image
 from tests.hosts import CALL, Machine, as_nobody, soon

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.glob import GLOB
 from a2a_bridge.hosts.local.grep import GREP
-from a2a_bridge.hosts.local.place import MOST_READERS, Place
 from a2a_bridge.hosts.local.search import ripgrep
+from a2a_bridge.hosts.local.workspace import MOST_READERS, Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from tests.hosts import LOOPS, NOBODY, Machine, alive, all_gone, pids, soon, told, until
 from tests.support.processes import ROOT
@@ -36,7 +36,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
     machine.close()
 
 
-def place_of(here: Machine) -> Place:
+def place_of(here: Machine) -> Workspace:
     return here.host._place
 
 
@@ -260,7 +260,7 @@ def test_of_a_record_without_end_the_rest_is_not_held() -> None:
 def test_a_cancel_ends_it(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch, here, SLOW)
 
-    async def cancel(tool: TypedTool[Any, Place]) -> None:
+    async def cancel(tool: TypedTool[Any, Workspace]) -> None:
         running = asyncio.create_task(tool({"pattern": "x"}, place_of(here)))
         await soon(lambda: bool(pids(here.directory / "pids")), "it runs")
         running.cancel()
@@ -375,7 +375,7 @@ def main(directory: Path, loop: str) -> None:
     ],
 )
 def test_a_shown_path_is_one_for_the_other_tools(directory: str, path: str, shown: str) -> None:
-    assert ripgrep.name(Place(Path("/top")), Path(directory), path) == shown
+    assert ripgrep.name(Workspace(Path("/top")), Path(directory), path) == shown
 
 
 if __name__ == "__main__":

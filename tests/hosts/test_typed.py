@@ -6,14 +6,14 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from a2a_bridge.cli import foreground
+from a2a_bridge.cli import serve_loop
 from a2a_bridge.config import Config, load
 from a2a_bridge.errors import HostUnavailable, ToolError, UnknownTool
 from a2a_bridge.hosts.local import LocalHost
 from a2a_bridge.hosts.local.host import TOOLS
 from a2a_bridge.hosts.local.job import JOB
-from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.search import ripgrep
+from a2a_bridge.hosts.local.workspace import Workspace
 from a2a_bridge.hosts.typed import TypedTool, schema
 from a2a_bridge.tool import Result, text
 from tests.hosts import CALL, NAMES, said
@@ -152,14 +152,14 @@ async def test_without_ripgrep_two_are_missing(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(UnknownTool):
             await host.call(name, SAMPLES[name], CALL)
     started: list[Config] = []
-    monkeypatch.setattr(foreground, "serve_host", lambda config, *_: started.append(config))
-    foreground.serve_local(load(tmp_path / "config.json"), tmp_path)
+    monkeypatch.setattr(serve_loop, "serve_host", lambda config, *_: started.append(config))
+    serve_loop.serve_local(load(tmp_path / "config.json"), tmp_path)
     assert started[0].warnings == (ripgrep.MISSING,)
     await host.close()
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=NAMES)
-def test_a_local_tool_is_described(tool: TypedTool[Any, Place]) -> None:
+def test_a_local_tool_is_described(tool: TypedTool[Any, Workspace]) -> None:
     found = tool.shown.input_schema
     assert tool.shown.description
     assert found["type"] == "object"

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from a2a_bridge import config
-from a2a_bridge.approval.queue import Request
-from a2a_bridge.assemble import Live, Places, bridging
-from a2a_bridge.calls import Settled
+from a2a_bridge.approval.requests import ApprovalRequest
+from a2a_bridge.calls import FinishedCall
 from a2a_bridge.control import client, messages
-from a2a_bridge.hosts.scripted import ScriptedHost
+from a2a_bridge.hosts.fake import FakeHost
 from a2a_bridge.tool import Host
+from a2a_bridge.wiring import Paths, RunningBridge, run_bridge
 from tests.support.callers import TOKEN, Reply, request
 from tests.support.processes import Served
 
@@ -24,25 +24,25 @@ ALWAYS_ASK: dict[str, Any] = {"token": TOKEN, "tools": {"approvalMode": "always-
 class Lent:
     """The bridge, its host, and what happens in order: questions, and calls that have ended."""
 
-    def __init__(self, live: Live, host: Host) -> None:
+    def __init__(self, live: RunningBridge, host: Host) -> None:
         self.live = live
         self.host = host
-        self.told: asyncio.Queue[Request | Settled] = asyncio.Queue()
+        self.told: asyncio.Queue[ApprovalRequest | FinishedCall] = asyncio.Queue()
 
     def order(self, method: str, **params: object) -> Any:
         """What the owner orders, done when this returns: no other task has had a turn meanwhile."""
         return at_once(self.live.handlers[method](params or None))
 
-    async def question(self) -> Request:
+    async def question(self) -> ApprovalRequest:
         async with asyncio.timeout(20):
             told = await self.told.get()
-        assert isinstance(told, Request), told
+        assert isinstance(told, ApprovalRequest), told
         return told
 
-    async def ended(self) -> Settled:
+    async def ended(self) -> FinishedCall:
         async with asyncio.timeout(20):
             told = await self.told.get()
-        assert isinstance(told, Settled), told
+        assert isinstance(told, FinishedCall), told
         return told
 
 
@@ -63,14 +63,14 @@ async def lent(home: Path, host: Host | None = None, **settings: object) -> Asyn
     file.write_text(json.dumps(ALWAYS_ASK | settings))
     file.chmod(0o600)
     one: Lent | None = None
-    host = ScriptedHost() if host is None else host
-    waiting: list[Request | Settled] = []
+    host = FakeHost() if host is None else host
+    waiting: list[ApprovalRequest | FinishedCall] = []
 
-    def watch(told: Request | Settled) -> None:
+    def watch(told: ApprovalRequest | FinishedCall) -> None:
         (one.told.put_nowait if one is not None else waiting.append)(told)
 
-    places = Places(home / "audit.log", home / "a2a-bridge")
-    async with bridging(config.load(file), host, places, lambda _: None, watch) as live:
+    places = Paths(home / "audit.log", home / "a2a-bridge")
+    async with run_bridge(config.load(file), host, places, lambda _: None, watch) as live:
         one = Lent(live, host)
         yield one
 

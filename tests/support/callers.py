@@ -10,12 +10,12 @@ from uuid import uuid4
 
 from a2a_bridge.approval.grants import Grants
 from a2a_bridge.approval.policy import Policy
-from a2a_bridge.approval.queue import Approvals
-from a2a_bridge.audit.journal import Journal
+from a2a_bridge.approval.requests import Approvals
+from a2a_bridge.audit.writer import AuditWriter
 from a2a_bridge.auth import Auth, Origins
 from a2a_bridge.bridge import Bridge, Rules
 from a2a_bridge.exposure import Exposure
-from a2a_bridge.hosts.scripted import ScriptedHost
+from a2a_bridge.hosts.fake import FakeHost
 from a2a_bridge.http.endpoint import Endpoint
 from a2a_bridge.limits import Limits
 from a2a_bridge.sessions import Sessions
@@ -108,9 +108,9 @@ class MemoryCaller:
         self.audit = home / "audit.log"
         self.now = 1000.0
         self.reports: list[str] = []
-        self.host = ScriptedHost()
+        self.host = FakeHost()
         self.auth = Auth(TOKEN)
-        self.journal = Journal(self.audit, self.reports.append)
+        self.journal = AuditWriter(self.audit, self.reports.append)
         self.approvals = Approvals(Policy(), Grants(lambda: self.now, 600), lambda: self.now)
         rules = Rules(Exposure(SETTINGS["deny"]), self.approvals, Limits())
         self.bridge = Bridge(self.host, rules, self.journal, lambda: str(uuid4()), self.reports.append)

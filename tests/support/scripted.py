@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from a2a_bridge import config
-from a2a_bridge.assemble import Places, bridging
-from a2a_bridge.cli.foreground import SIGNALS, uvloop
-from a2a_bridge.hosts.scripted import ScriptedHost
+from a2a_bridge.cli.serve_loop import SIGNALS, uvloop
+from a2a_bridge.hosts.fake import FakeHost
 from a2a_bridge.tool import Call, Result, Tool, text
+from a2a_bridge.wiring import Paths, run_bridge
 
 
-class MovableHost(ScriptedHost):
+class MovableHost(FakeHost):
     """The scripted host with two tools more: `advance` moves the clock by `seconds`, `break` spoils the registry."""
 
     def __init__(self) -> None:
@@ -43,13 +43,13 @@ async def main(home: Path, grace: float) -> None:
     stop = asyncio.Event()
     for number in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    places = Places(home / "audit.log", home / "control")
+    places = Paths(home / "audit.log", home / "control")
 
     def report(line: str) -> None:
         print(f"[a2a-bridge] {line}", file=sys.stderr, flush=True)
 
     settings = config.load(home / "bridge.json")
-    async with bridging(settings, host, places, report, grace=grace, clock=host.clock) as live:
+    async with run_bridge(settings, host, places, report, grace=grace, clock=host.clock) as live:
         print(f"listening on {live.url} pid {os.getpid()}", flush=True)
         await stop.wait()
 

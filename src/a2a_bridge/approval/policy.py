@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from a2a_bridge.approval.shell import Line, Start, read
+from a2a_bridge.approval.command_line import CommandLine, SimpleCommand, read
 from a2a_bridge.tool import Access, Tier
 
 Mode = Literal["yolo", "write", "always-ask"]
@@ -73,7 +73,7 @@ class Rule(msgspec.Struct, frozen=True):
         return _PATTERN, -len(self.name.replace("*", ""))
 
     def matches(self, name: str, access: Access) -> bool:
-        if not fits(self.name, name):
+        if not matches(self.name, name):
             return False
         if self.command is None:
             return True
@@ -82,11 +82,11 @@ class Rule(msgspec.Struct, frozen=True):
         line = read(access.command)
         return self._allows(line, access) if self.verdict is Verdict.ALLOW else access.opaque or self._meets(line)
 
-    def _allows(self, line: Line, access: Access) -> bool:
+    def _allows(self, line: CommandLine, access: Access) -> bool:
         """Only a line that is this one command, run where and as the owner would think."""
-        return access.usual and line.only is not None and fits(self.command or "", line.only)
+        return access.usual and line.only is not None and matches(self.command or "", line.only)
 
-    def _meets(self, line: Line) -> bool:
+    def _meets(self, line: CommandLine) -> bool:
         """Any simple command of the line, and what may be one."""
         return line.starts is None or any(_may_fit(self.command or "", start) for start in line.starts)
 
@@ -109,9 +109,9 @@ class Policy:
         return Decision(MODES[self.mode][access.tier], f"mode {self.mode}, tier {access.tier}, no rule")
 
 
-def fits(pattern: str, text: str) -> bool:
+def matches(pattern: str, text: str) -> bool:
     """Whether the text is the pattern with any characters for each `*`; a final ` *` may also stand for nothing."""
-    if pattern.endswith(" *") and fits(pattern[:-2], text):
+    if pattern.endswith(" *") and matches(pattern[:-2], text):
         return True
     first, *rest = pattern.split("*")
     if not rest:
@@ -128,9 +128,9 @@ def fits(pattern: str, text: str) -> bool:
     return True
 
 
-def _may_fit(pattern: str, start: Start) -> bool:
+def _may_fit(pattern: str, start: SimpleCommand) -> bool:
     """Whether the command could be one of the pattern's, as far as its beginning is known."""
     if start.whole:
-        return fits(pattern, start.text)
+        return matches(pattern, start.text)
     literal = pattern.partition("*")[0]
     return literal.startswith(start.text) or start.text.startswith(literal)

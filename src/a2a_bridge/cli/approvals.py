@@ -9,12 +9,12 @@ from typing import Annotated, NoReturn
 import msgspec
 import typer
 
-from a2a_bridge.cli import chosen
-from a2a_bridge.cli.rows import as_json, boxed, cut
-from a2a_bridge.cli.spans import span
+from a2a_bridge.cli import options
+from a2a_bridge.cli.durations import span
+from a2a_bridge.cli.tables import as_json, boxed, cut
 from a2a_bridge.control import client, messages
 from a2a_bridge.errors import ControlError
-from a2a_bridge.visible import exact, fields, visible
+from a2a_bridge.terminal_text import escape, exact, fields
 
 POLL_SECONDS = 0.5
 MOST_SHOWN = 20
@@ -28,13 +28,13 @@ def approvals(
     number: Annotated[int | None, typer.Argument(metavar="[ID]", help="Show this one, whole.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and show each request when it comes.")] = False,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    port: chosen.Port = None,
-    pid: chosen.Pid = None,
+    port: options.Port = None,
+    pid: options.Pid = None,
 ) -> None:
     """Show the calls that wait for your answer, and those that were asked earlier."""
     if watch and (json or number is not None):
         raise typer.BadParameter("--watch shows requests as they come: give it neither --json nor ID")
-    socket = chosen.bridge(port, pid).socket
+    socket = options.bridge(port, pid).socket
     if number is not None:
         whole = _whole(socket, number)
         print(as_json(whole) if json else "\n".join(_lines(whole, short=False)))
@@ -51,24 +51,24 @@ def approve(
         bool, typer.Option("--session", help="This very call, as often as its session makes it.")
     ] = False,
     tool: Annotated[bool, typer.Option("--tool", help="Every call of this tool, for its session.")] = False,
-    port: chosen.Port = None,
-    pid: chosen.Pid = None,
+    port: options.Port = None,
+    pid: options.Pid = None,
 ) -> None:
     """Let a call run that waits; or the next identical one, if its caller has given up."""
     if session and tool:
         raise typer.BadParameter("--session means this very call, --tool all of its tool: give one of them")
     scope = "tool" if tool else "call" if session else "once"
-    print(client.ask(chosen.bridge(port, pid).socket, messages.APPROVE, {"id": number, "scope": scope}))
+    print(client.ask(options.bridge(port, pid).socket, messages.APPROVE, {"id": number, "scope": scope}))
 
 
 def deny(
     number: Number,
     reason: Annotated[str, typer.Option(help="Tell its caller why.")] = "",
-    port: chosen.Port = None,
-    pid: chosen.Pid = None,
+    port: options.Port = None,
+    pid: options.Pid = None,
 ) -> None:
     """Refuse a call that waits."""
-    print(client.ask(chosen.bridge(port, pid).socket, messages.DENY, {"id": number, "reason": reason}))
+    print(client.ask(options.bridge(port, pid).socket, messages.DENY, {"id": number, "reason": reason}))
 
 
 def _all(socket: Path) -> list[messages.Asked]:
@@ -93,9 +93,9 @@ def _listed(socket: Path, asked: list[messages.Asked]) -> Iterator[str]:
 
 
 def _row(one: messages.Asked, trouble: str = "") -> Iterator[str]:
-    yield cut(f"request {one.id}  {_state(one)}  {_who(one)}  {visible(one.tool)}  {visible(one.summary)}")
+    yield cut(f"request {one.id}  {_state(one)}  {_who(one)}  {escape(one.tool)}  {escape(one.summary)}")
     if trouble:
-        yield cut(f"  {visible(trouble)}")
+        yield cut(f"  {escape(trouble)}")
 
 
 def _watch(socket: Path) -> None:
@@ -135,10 +135,10 @@ def _lines(whole: messages.AskedWhole, short: bool) -> Iterator[str]:
     one = whole.asked
     again = f", asked {one.times} times" if one.times > 1 else ""
     more = f", {one.callers} callers wait" if one.callers > 1 else ""
-    yield cut(f"request {one.id}  {visible(one.tool)}  {one.tier}  {_state(one)}{again}{more}")
+    yield cut(f"request {one.id}  {escape(one.tool)}  {one.tier}  {_state(one)}{again}{more}")
     yield cut(f"  asked by {_who(one)}")
     if one.directory:
-        yield cut(f"  in {visible(one.directory)}")
+        yield cut(f"  in {escape(one.directory)}")
     for field in fields(whole.arguments):
         name = field.name.replace("\n", "\\u{a}") or "arguments"
         yield cut(f"  {name} ({field.size}{', JSON' if field.is_json else ''}):")
@@ -146,7 +146,7 @@ def _lines(whole: messages.AskedWhole, short: bool) -> Iterator[str]:
     if whole.preview:
         yield "  it would change:"
         yield from _boxed(exact(whole.preview), one.id, short)
-    yield cut(f"  why asked: {visible(one.reason)}")
+    yield cut(f"  why asked: {escape(one.reason)}")
     if not one.granted:
         yield f"  a2a-bridge approve {one.id}   a2a-bridge deny {one.id}"
 
@@ -159,7 +159,7 @@ def _boxed(text: str, number: int, short: bool) -> Iterator[str]:
 
 
 def _who(one: messages.Asked) -> str:
-    client_name = visible(one.client) or "an unnamed client"
+    client_name = escape(one.client) or "an unnamed client"
     from_where = f", {one.address}" if one.address else ""
     return f"{client_name} (session {messages.session_start(one.session)}{from_where})"
 

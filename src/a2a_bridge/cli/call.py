@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 import typer
 
-from a2a_bridge.cli import chosen
+from a2a_bridge.cli import options
 from a2a_bridge.control import client, messages
 from a2a_bridge.errors import BridgeError, ControlError
 from a2a_bridge.wire.mcp import PROTOCOL_VERSION
@@ -24,8 +24,8 @@ class _UsageError(BridgeError):
 
 
 def tools(
-    port: chosen.Port = None,
-    pid: chosen.Pid = None,
+    port: options.Port = None,
+    pid: options.Pid = None,
     json: bool = typer.Option(False, "--json", help="The whole list, with descriptions and schemas, as JSON."),
 ) -> None:
     """List the tools that a running bridge lends."""
@@ -49,8 +49,8 @@ def _in_short(description: str) -> str:
 def call(
     name: Annotated[str, typer.Argument(help="The tool.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE…")] = None,
-    port: chosen.Port = None,
-    pid: chosen.Pid = None,
+    port: options.Port = None,
+    pid: options.Pid = None,
     json: Annotated[str | None, typer.Option("--json", help="All arguments as one JSON object.")] = None,
 ) -> None:
     """Call a tool and print its result. Exit code 1 when it is an error result."""
@@ -154,7 +154,7 @@ def _unreachable(url: str, error: Exception) -> NoReturn:
 
 @contextmanager
 def _session(port: int | None, pid: int | None) -> Iterator[_Session]:
-    found = chosen.bridge(port, pid)
+    found = options.bridge(port, pid)
     secret = client.ask(found.socket, messages.TOKEN)
     parts = urlsplit(found.status.client_url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port)

@@ -9,20 +9,20 @@ import typer
 
 from a2a_bridge import config
 from a2a_bridge.auth import token_prefix
-from a2a_bridge.cli import chosen
+from a2a_bridge.cli import options
 from a2a_bridge.cli.serve import ConfigFile, file
 from a2a_bridge.control import client, messages
-from a2a_bridge.control.rendezvous import directory
+from a2a_bridge.control.socket_path import directory
 from a2a_bridge.errors import ConfigError
 
 
 def status(
-    port: chosen.Port = None,
-    pid: chosen.Pid = None,
+    port: options.Port = None,
+    pid: options.Pid = None,
     json: bool = typer.Option(False, "--json", help="One JSON object."),
 ) -> None:
     """Show a running bridge's address, sessions, calls and audit log."""
-    found = chosen.bridge(port, pid).status
+    found = options.bridge(port, pid).status
     if json:
         print(msgspec.json.encode(found).decode())
         return
@@ -48,7 +48,7 @@ def status_lines(found: messages.Status) -> list[str]:
     return [f"{name:<9} {value}" for name, value in rows]
 
 
-def token(port: chosen.Port = None, pid: chosen.Pid = None, config_file: ConfigFile = None) -> None:
+def token(port: options.Port = None, pid: options.Pid = None, config_file: ConfigFile = None) -> None:
     """Print the full token, and nothing else."""
     found = _running(port, pid, config_file)
     if found is not None:
@@ -60,7 +60,7 @@ def token(port: chosen.Port = None, pid: chosen.Pid = None, config_file: ConfigF
     print(config.load(path).token)
 
 
-def rotate(port: chosen.Port = None, pid: chosen.Pid = None, config_file: ConfigFile = None) -> None:
+def rotate(port: options.Port = None, pid: options.Pid = None, config_file: ConfigFile = None) -> None:
     """Replace the token: the old one fails at once, and the new one is written to the configuration file."""
     found = _running(port, pid, config_file)
     if found is not None:

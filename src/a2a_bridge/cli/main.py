@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from a2a_bridge.cli import approvals, call, console, control, entries, omp, owner, serve, trail
+from a2a_bridge.cli import approvals, audit, call, console, control, mcp_json, omp, owner, serve
 from a2a_bridge.errors import BridgeError
 from a2a_bridge.wire.mcp import SERVER_VERSION
 
@@ -40,10 +40,10 @@ app.command()(serve.serve)
 app.command()(control.status)
 app.command()(control.token)
 app.command()(control.rotate)
-app.command(name="mcp-json")(entries.mcp_json)
+app.command(name="mcp-json")(mcp_json.mcp_json)
 app.command()(call.tools)
 app.command()(call.call)
-app.command()(trail.audit)
+app.command()(audit.audit)
 app.command()(console.console)
 app.command()(approvals.approvals)
 app.command()(approvals.approve)

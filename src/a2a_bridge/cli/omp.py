@@ -12,7 +12,7 @@ import typer
 
 from a2a_bridge import config
 from a2a_bridge.control import client
-from a2a_bridge.control.rendezvous import directory
+from a2a_bridge.control.socket_path import directory
 from a2a_bridge.errors import ConfigError, InstallError
 from a2a_bridge.hosts.omp import installation
 from a2a_bridge.hosts.omp.directories import directories
@@ -94,7 +94,7 @@ def _fix(state: State, profile: str | None) -> str:
 @app.command(hidden=True)
 def link(port: Annotated[int, typer.Option(min=0, max=65535)] = 0) -> None:
     """Serve the omp whose extension started this process, over its stdio."""
-    from a2a_bridge.cli.link import serve_link  # the server's imports, which no other command should pay for
+    from a2a_bridge.cli.omp_link import serve_link  # the server's imports, which no other command should pay for
 
     serve_link(port)
 

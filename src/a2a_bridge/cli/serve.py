@@ -51,7 +51,7 @@ def serve(
     ] = False,
 ) -> None:
     """Serve this machine's files and shell until Ctrl-C."""
-    from a2a_bridge.cli.foreground import serve_local  # the server's imports, which no other command should pay for
+    from a2a_bridge.cli.serve_loop import serve_local  # the server's imports, which no other command should pay for
 
     settings = config.load(file(config_file))
     settings = msgspec.structs.replace(

@@ -10,10 +10,10 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from a2a_bridge.console import look
-from a2a_bridge.console.desk import Desk
+from a2a_bridge.console import styles
+from a2a_bridge.console.base_screen import Room
 from a2a_bridge.console.main_screen import Main
-from a2a_bridge.console.room import Room
+from a2a_bridge.console.state import Desk
 
 LOOK_SECONDS = 0.25
 # Sooner than the question itself is given up, the person is told that nothing comes.
@@ -30,7 +30,7 @@ def run(socket: Path, owns: bool) -> bool:
 class Console(App[bool]):
     """`clock` is for waits and ages, `now` the time of day; both in seconds."""
 
-    CSS = look.CSS
+    CSS = styles.CSS
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c,ctrl+q", "leave", priority=True, show=False)]
 
@@ -43,7 +43,7 @@ class Console(App[bool]):
     ) -> None:
         # Said before the theme is, or NO_COLOR would make greys of the terminal's own colours: black on black.
         super().__init__(ansi_color=True)
-        self.theme = look.THEME
+        self.theme = styles.THEME
         self.desk = Desk(socket, owns, clock, now)
         self.desk.do = self._do
         self.desk.changed = self._draw

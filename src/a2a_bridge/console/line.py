@@ -10,7 +10,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from a2a_bridge.visible import visible
+from a2a_bridge.terminal_text import escape
 
 PLAIN = Style()
 BOLD = Style(bold=True)
@@ -40,7 +40,7 @@ class Canvas(Widget):
     @property
     def text(self) -> str:
         """All that is drawn."""
-        return "\n".join(visible(line.text) for line in self._lines)
+        return "\n".join(escape(line.text) for line in self._lines)
 
     def show(self, lines: Sequence[Line]) -> None:
         both = enumerate(zip_longest(self._lines, lines))
@@ -53,5 +53,5 @@ class Canvas(Widget):
         line = self._lines[y] if y < len(self._lines) else Line("")
         base = self.rich_style
         # Whatever a caller has forgotten: no control character leaves this process.
-        drawn = Strip([Segment(visible(line.text), base + line.style)])
+        drawn = Strip([Segment(escape(line.text), base + line.style)])
         return drawn.adjust_cell_length(self.size.width, base + line.style)

@@ -5,15 +5,15 @@ from collections.abc import Callable
 import msgspec
 from textual.widgets import Input
 
-from a2a_bridge.console import words
-from a2a_bridge.console.board import Board
-from a2a_bridge.console.desk import Desk
+from a2a_bridge.console import formatting
+from a2a_bridge.console.approval_screen import Prompt
+from a2a_bridge.console.base_screen import Room, keys_that_fit
+from a2a_bridge.console.call_list import Board
 from a2a_bridge.console.line import BOLD, PLAIN, TROUBLE, Line
-from a2a_bridge.console.lists import Grants, Sessions
 from a2a_bridge.console.pages import CallPage, keys_page, notices_page, token_page
-from a2a_bridge.console.prompt import Prompt
-from a2a_bridge.console.room import Room, keys_that_fit
-from a2a_bridge.control.entries import Client, client_entry
+from a2a_bridge.console.state import Desk
+from a2a_bridge.console.tables import Grants, Sessions
+from a2a_bridge.control.client_config import Client, client_entry
 from a2a_bridge.control.messages import CANCEL, PAUSE, RESUME, ROTATE, TOKEN, Asked, Id, LiveCall
 from a2a_bridge.errors import ControlError
 
@@ -64,8 +64,8 @@ class Main(Room):
             return [Line(f" {text}", BOLD), *[Line("")] * (height - 1)]
         wrong = bool(self.desk.trouble or overview.status.paused or overview.status.audit_failed)
         head = [
-            Line(f" {words.where(overview.status, width - 2)}", BOLD),
-            Line(f" {words.how(overview, self.desk.trouble, width - 2)}", TROUBLE if wrong else PLAIN),
+            Line(f" {formatting.where(overview.status, width - 2)}", BOLD),
+            Line(f" {formatting.how(overview, self.desk.trouble, width - 2)}", TROUBLE if wrong else PLAIN),
         ]
         return [*head, *self.board.lines(width, max(1, height - len(head)))]
 
@@ -115,7 +115,7 @@ class Main(Room):
             self.desk.say("that call waits for your answer: Enter shows the question, and d there denies it")
         elif isinstance(chosen, LiveCall):
             number = chosen.id
-            what = words.cut(f"{chosen.tool} {chosen.summary}", 120)
+            what = formatting.cut(f"{chosen.tool} {chosen.summary}", 120)
             self.confirm(f"cancel {what}?", lambda: self._order(CANCEL, Id(number)))
         else:
             self.desk.say("that call has ended" if chosen else "there is no call")

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from a2a_bridge.console import words
-from a2a_bridge.console.desk import Desk
-from a2a_bridge.console.document import call_parts
+from a2a_bridge.console import formatting
+from a2a_bridge.console.base_screen import Act, Room
+from a2a_bridge.console.connection import in_thread
+from a2a_bridge.console.details import call_parts
 from a2a_bridge.console.line import BOLD, DIM, Line
-from a2a_bridge.console.link import in_thread
-from a2a_bridge.console.passage import Kind, Part, Passage
-from a2a_bridge.console.room import Act, Room
+from a2a_bridge.console.state import Desk
+from a2a_bridge.console.wrapped_text import Kind, Part, Passage
 from a2a_bridge.control.messages import CALL, CallWhole, Id, call_number
 from a2a_bridge.errors import ControlError
-from a2a_bridge.visible import exact
+from a2a_bridge.terminal_text import exact
 
 KEYS = """\
 ↑↓ j k PageUp PageDown Home End   select a row, or scroll
@@ -71,8 +71,8 @@ class Page(Room):
     def page(self, width: int, height: int) -> list[Line]:
         self.passage.fit(width - 2)
         body = self.passage.lines(max(1, height - 2))
-        head = Line(f" {words.cut(self.heading, width - 2)}", BOLD)
-        place = Line(words.rule(self.passage.place, width), DIM)
+        head = Line(f" {formatting.cut(self.heading, width - 2)}", BOLD)
+        place = Line(formatting.rule(self.passage.place, width), DIM)
         return [head, place, *(Line(f" {line.text}", line.style) for line in body)]
 
     def key_lines(self, width: int) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from a2a_bridge.control.messages import STATUS, Status
-from a2a_bridge.control.rendezvous import sockets
+from a2a_bridge.control.socket_path import sockets
 from a2a_bridge.errors import ControlError
 
 ANSWER_SECONDS = 5.0

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from a2a_bridge.auth import Auth, Origins
 from a2a_bridge.bridge import Bridge
-from a2a_bridge.calls import Running
+from a2a_bridge.calls import ActiveCall
 from a2a_bridge.errors import HostUnavailable, Refusal, described
 from a2a_bridge.http.reply import (
     ACCEPTED,
@@ -70,7 +70,7 @@ class Endpoint:
         self._report = report
         self._later = later
         self._cancels = cancels
-        self._begun: list[tuple[Running, Peer]] = []
+        self._begun: list[tuple[ActiveCall, Peer]] = []
         self._listed: tuple[Sequence[Tool], bytes] = ((), mcp.encode_tools(()))
         self.commit = bridge.commit
 

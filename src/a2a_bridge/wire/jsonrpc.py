@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from a2a_bridge.errors import InvalidRequest, ParseError
-from a2a_bridge.wire.jsontext import read_object
+from a2a_bridge.wire.tolerant_json import read_object
 
 NULL = b"null"
 

@@ -6,10 +6,10 @@ from typing import Annotated
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.files.names import shown
-from a2a_bridge.hosts.local.place import Place
+from a2a_bridge.hosts.local.files.path_text import shown
 from a2a_bridge.hosts.local.processes.command import Command
-from a2a_bridge.hosts.local.processes.endings import ending
+from a2a_bridge.hosts.local.processes.exit_status import ending
+from a2a_bridge.hosts.local.workspace import Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Access, Result, Text, text
 
@@ -32,7 +32,7 @@ class Bash(msgspec.Struct, forbid_unknown_fields=True):
     ] = False
 
 
-async def _bash(arguments: Bash, place: Place) -> Result:
+async def _bash(arguments: Bash, place: Workspace) -> Result:
     directory = place.path(arguments.cwd or ".")
     if not await place.is_directory(directory):
         raise ToolError(f"cwd {str(directory)!r} is not a directory")
@@ -48,7 +48,7 @@ async def _bash(arguments: Bash, place: Place) -> Result:
     return _told(status, timeout, command)
 
 
-def _timeout(arguments: Bash, place: Place) -> float | None:
+def _timeout(arguments: Bash, place: Workspace) -> float | None:
     """The most seconds that it may run. Raises ToolError for what cannot be run at all."""
     if "\0" in arguments.command:
         raise ToolError("command holds a NUL character; no shell can take it")
@@ -64,7 +64,7 @@ def _within(timeout: float | None, longest: float | None) -> float | None:
     return longest if timeout is None else timeout
 
 
-async def _job(command: Command, timeout: float | None, place: Place) -> Result:
+async def _job(command: Command, timeout: float | None, place: Workspace) -> Result:
     job, stdin = place.jobs.add(command.line, command.output)
     job.start(command.run(timeout, stdin), timeout)
     await job.begun(command.started)
@@ -84,7 +84,7 @@ def _told(status: int | None, timeout: float | None, command: Command) -> Result
     return Result((Text(f"{output}{gap}[{ending(status, timeout)}]"),), is_error=True)
 
 
-def _access(arguments: Bash, place: Place) -> Access:
+def _access(arguments: Bash, place: Workspace) -> Access:
     _timeout(arguments, place)
     directory = place.path(arguments.cwd or ".")
     usual = directory == place.directory and not arguments.env

@@ -11,16 +11,16 @@ from typing import Annotated, BinaryIO, NamedTuple
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.editing.hunks import unified
-from a2a_bridge.hosts.local.editing.passage import crlf
-from a2a_bridge.hosts.local.editing.revision import Replacement, Revision, revise
-from a2a_bridge.hosts.local.files.alone import alone
+from a2a_bridge.hosts.local.edits.apply import Replacement, Revision, revise
+from a2a_bridge.hosts.local.edits.diff import unified
+from a2a_bridge.hosts.local.edits.find import crlf
+from a2a_bridge.hosts.local.files.atomic_write import replace
 from a2a_bridge.hosts.local.files.encoding import UTF8, Encoding
-from a2a_bridge.hosts.local.files.kinds import kind
-from a2a_bridge.hosts.local.files.names import leading, shown
-from a2a_bridge.hosts.local.files.replace import replace
-from a2a_bridge.hosts.local.files.textfile import decoded, encoded
-from a2a_bridge.hosts.local.place import Place, Stopped
+from a2a_bridge.hosts.local.files.lock import alone
+from a2a_bridge.hosts.local.files.mime_types import kind
+from a2a_bridge.hosts.local.files.path_text import leading, shown
+from a2a_bridge.hosts.local.files.text_codec import decoded, encoded
+from a2a_bridge.hosts.local.workspace import Stopped, Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
 
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
     revision: Revision
 
 
-async def _edit(arguments: Edit, place: Place) -> Result:
+async def _edit(arguments: Edit, place: Workspace) -> Result:
     path = place.path(arguments.path)
     return text(await place.in_thread(lambda stopped: _edited(path, arguments.edits, stopped)))
 
@@ -79,7 +79,7 @@ def _planned(file: BinaryIO, status: os.stat_result, edits: list[Replacement]) -
     return Plan(data, encoding, before, revise(before, edits, encoding))
 
 
-async def _preview(arguments: Edit, place: Place) -> str:
+async def _preview(arguments: Edit, place: Workspace) -> str:
     path = place.path(arguments.path)
     return await place.in_thread(lambda _: _changes(path, arguments.edits))
 

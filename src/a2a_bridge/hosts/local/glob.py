@@ -9,9 +9,9 @@ from typing import Annotated
 
 import msgspec
 
-from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.search import ripgrep
-from a2a_bridge.hosts.local.search.wanted import Wanted
+from a2a_bridge.hosts.local.search.glob_pattern import GlobPattern
+from a2a_bridge.hosts.local.workspace import Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
 
@@ -33,9 +33,9 @@ class Glob(msgspec.Struct, forbid_unknown_fields=True):
     no_ignore: Annotated[bool, msgspec.Meta(description="Also what .gitignore and the like leave out.")] = False
 
 
-async def _glob(arguments: Glob, place: Place) -> Result:
+async def _glob(arguments: Glob, place: Workspace) -> Result:
     path = place.path(arguments.path)
-    wanted = Wanted(arguments.pattern, path)
+    wanted = GlobPattern(arguments.pattern, path)
     options = [*ripgrep.options(arguments.hidden, arguments.no_ignore), "--files", "--null"]
     options += wanted.options(arguments.hidden)
     found = await ripgrep.run(
@@ -44,7 +44,7 @@ async def _glob(arguments: Glob, place: Place) -> Result:
     return text(_told(found, arguments, place))
 
 
-def _paths(pieces: Iterator[bytes], wanted: Wanted) -> Iterator[str]:
+def _paths(pieces: Iterator[bytes], wanted: GlobPattern) -> Iterator[str]:
     for record in ripgrep.records(pieces, _FILE, b"\0"):
         path = os.fsdecode(record[1])
         if wanted.fits(path):
@@ -72,7 +72,7 @@ def _modified(path: str) -> int:
         return 0
 
 
-def _told(found: ripgrep.Searched[tuple[int, list[str]]], arguments: Glob, place: Place) -> str:
+def _told(found: ripgrep.Searched[tuple[int, list[str]]], arguments: Glob, place: Workspace) -> str:
     count, newest = found.value
 
     def name(path: str) -> str:

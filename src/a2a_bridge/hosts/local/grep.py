@@ -15,10 +15,10 @@ from typing import Annotated
 import msgspec
 
 from a2a_bridge.hosts.local.glob import MOST_LIMIT
-from a2a_bridge.hosts.local.place import Place
-from a2a_bridge.hosts.local.processes.clip import whole_end, whole_start
+from a2a_bridge.hosts.local.processes.head_tail import whole_end, whole_start
 from a2a_bridge.hosts.local.search import ripgrep
-from a2a_bridge.hosts.local.search.wanted import Wanted
+from a2a_bridge.hosts.local.search.glob_pattern import GlobPattern
+from a2a_bridge.hosts.local.workspace import Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
 
@@ -60,10 +60,10 @@ class Grep(msgspec.Struct, forbid_unknown_fields=True):
     files_only: Annotated[bool, msgspec.Meta(description="Only the paths of files that match.")] = False
 
 
-async def _grep(arguments: Grep, place: Place) -> Result:
+async def _grep(arguments: Grep, place: Workspace) -> Result:
     path = place.path(arguments.path)
     ripgrep.argument(arguments.pattern, "pattern")
-    wanted = Wanted(arguments.glob or "**", path)
+    wanted = GlobPattern(arguments.glob or "**", path)
 
     def take(pieces: Iterator[bytes]) -> "_Found":
         found = _Files(arguments, wanted) if arguments.files_only else _Lines(arguments, wanted)
@@ -74,7 +74,7 @@ async def _grep(arguments: Grep, place: Place) -> Result:
     return text(_told(found, arguments, place))
 
 
-def _options(arguments: Grep, wanted: Wanted) -> list[str]:
+def _options(arguments: Grep, wanted: GlobPattern) -> list[str]:
     # A file that shrinks while it is mapped into memory would kill ripgrep.
     chosen = [*ripgrep.options(arguments.hidden, arguments.no_ignore), *wanted.options(arguments.hidden), "--no-mmap"]
     chosen += ["--crlf", "--null", f"--regexp={arguments.pattern}"]
@@ -94,7 +94,7 @@ class _Found(ABC):
 
     unit = ""
 
-    def __init__(self, arguments: Grep, wanted: Wanted) -> None:
+    def __init__(self, arguments: Grep, wanted: GlobPattern) -> None:
         self.arguments = arguments
         self.wanted = wanted
         self.total = 0
@@ -157,7 +157,7 @@ class _File:
 class _Lines(_Found):
     unit = "matching lines"
 
-    def __init__(self, arguments: Grep, wanted: Wanted) -> None:
+    def __init__(self, arguments: Grep, wanted: GlobPattern) -> None:
         super().__init__(arguments, wanted)
         self._files: dict[str, _File] = {}
         self._kept = 0
@@ -247,7 +247,7 @@ def _cut(line: bytes, column: int) -> str:
     return f"{before}{part.decode(errors='replace')}{after} {note}"
 
 
-def _told(searched: ripgrep.Searched[_Found], arguments: Grep, place: Place) -> str:
+def _told(searched: ripgrep.Searched[_Found], arguments: Grep, place: Workspace) -> str:
     found = searched.value
 
     def name(path: str) -> str:

@@ -10,14 +10,14 @@ from a2a_bridge.hosts.local.edit import EDIT
 from a2a_bridge.hosts.local.glob import GLOB
 from a2a_bridge.hosts.local.grep import GREP
 from a2a_bridge.hosts.local.job import JOB
-from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.read import READ
 from a2a_bridge.hosts.local.search import ripgrep
+from a2a_bridge.hosts.local.workspace import Workspace
 from a2a_bridge.hosts.local.write import WRITE
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Access, Call, Result, Tool
 
-TOOLS: tuple[TypedTool[Any, Place], ...] = (READ, WRITE, EDIT, BASH, JOB, GREP, GLOB)
+TOOLS: tuple[TypedTool[Any, Workspace], ...] = (READ, WRITE, EDIT, BASH, JOB, GREP, GLOB)
 # They are ripgrep's work, and not there without it.
 SEARCHES = (GREP, GLOB)
 
@@ -29,7 +29,7 @@ class LocalHost:
 
     def __init__(self, directory: Path, name: str = "local", longest: float | None = None) -> None:
         self._name = name
-        self._place = Place(directory, longest)
+        self._place = Workspace(directory, longest)
         searchable = ripgrep.find() is not None
         tools = [tool for tool in TOOLS if searchable or tool not in SEARCHES]
         self.warnings = () if searchable else (ripgrep.MISSING,)
@@ -70,7 +70,7 @@ class LocalHost:
     async def halt(self) -> None:
         await self._place.jobs.close()
 
-    def _tool(self, name: str) -> TypedTool[Any, Place]:
+    def _tool(self, name: str) -> TypedTool[Any, Workspace]:
         tool = self._tools.get(name)
         if tool is None:
             raise UnknownTool(name)

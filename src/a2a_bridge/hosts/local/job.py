@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.place import Place
-from a2a_bridge.hosts.local.processes.endings import ending
+from a2a_bridge.hosts.local.processes.exit_status import ending
 from a2a_bridge.hosts.local.processes.jobs import Job
+from a2a_bridge.hosts.local.workspace import Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Access, Result, Text, text
 
@@ -44,7 +44,7 @@ def _expect_sound(arguments: JobArguments) -> None:
         raise ToolError(f"id is missing; the action {arguments.action} needs it")
 
 
-async def _job(arguments: JobArguments, place: Place) -> Result:
+async def _job(arguments: JobArguments, place: Workspace) -> Result:
     _expect_sound(arguments)
     if arguments.action == "list" or arguments.id is None:
         return text("\n".join(map(_row, place.jobs.all())) or "[no jobs]")
@@ -105,12 +105,12 @@ def _row(job: Job) -> str:
     return f"{job.number}  {_state(job)}  {shown}"
 
 
-def _access(arguments: JobArguments, place: Place) -> Access:
+def _access(arguments: JobArguments, place: Workspace) -> Access:
     _expect_sound(arguments)
     return place.access("exec" if arguments.action in ("kill", "input") else "read")
 
 
-async def _preview(arguments: JobArguments, place: Place) -> str:
+async def _preview(arguments: JobArguments, place: Workspace) -> str:
     """Which command it is about."""
     return "" if arguments.id is None else f"job {arguments.id}: {place.jobs.find(arguments.id).line}"
 

@@ -11,11 +11,11 @@ import msgspec
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, Encoding, sniff
-from a2a_bridge.hosts.local.files.entries import described, entries
-from a2a_bridge.hosts.local.files.kinds import kind
-from a2a_bridge.hosts.local.files.lines import LONGEST_LINE, Lines, seek_from_end
-from a2a_bridge.hosts.local.files.names import shown as shown_name
-from a2a_bridge.hosts.local.place import Place, Stopped
+from a2a_bridge.hosts.local.files.line_reader import LONGEST_LINE, Lines, seek_from_end
+from a2a_bridge.hosts.local.files.listing import described, entries
+from a2a_bridge.hosts.local.files.mime_types import kind
+from a2a_bridge.hosts.local.files.path_text import shown as shown_name
+from a2a_bridge.hosts.local.workspace import Stopped, Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Image, Result, text
 
@@ -37,7 +37,7 @@ class Read(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, description="Lines to show; default 2000.")] = DEFAULT_LINES
 
 
-async def _read(arguments: Read, place: Place) -> Result:
+async def _read(arguments: Read, place: Workspace) -> Result:
     path = place.path(arguments.path)
     if arguments.offset == 0:
         raise ToolError(f"{path}: offset 0 is no line; the first is 1, the last is -1")

@@ -9,13 +9,13 @@ from typing import Annotated
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.editing.hunks import overall, unified
-from a2a_bridge.hosts.local.files.alone import alone
+from a2a_bridge.hosts.local.edits.diff import overall, unified
+from a2a_bridge.hosts.local.files.atomic_write import regular, replace
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, sniff
-from a2a_bridge.hosts.local.files.names import leading
-from a2a_bridge.hosts.local.files.replace import regular, replace
-from a2a_bridge.hosts.local.files.textfile import decoded
-from a2a_bridge.hosts.local.place import Place
+from a2a_bridge.hosts.local.files.lock import alone
+from a2a_bridge.hosts.local.files.path_text import leading
+from a2a_bridge.hosts.local.files.text_codec import decoded
+from a2a_bridge.hosts.local.workspace import Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Access, Result, text
 
@@ -32,12 +32,12 @@ class Write(msgspec.Struct, forbid_unknown_fields=True):
     append: Annotated[bool, msgspec.Meta(description="Add to the end instead of replacing.")] = False
 
 
-async def _write(arguments: Write, place: Place) -> Result:
+async def _write(arguments: Write, place: Workspace) -> Result:
     path = _path(arguments, place)
     return text(await place.in_thread(lambda _: _written(path, arguments)))
 
 
-def _path(arguments: Write, place: Place) -> Path:
+def _path(arguments: Write, place: Workspace) -> Path:
     """Where it would write. Raises ToolError for what cannot be written at all."""
     path = place.path(arguments.path)
     if arguments.path.endswith("/"):
@@ -117,12 +117,12 @@ def _fitting(path: Path, file: FileIO, size: int, added: str) -> tuple[bytes, st
     return content, f"\n[{'; '.join(notes)}]" if notes else ""
 
 
-def _access(arguments: Write, place: Place) -> Access:
+def _access(arguments: Write, place: Workspace) -> Access:
     _path(arguments, place)
     return place.access("write")
 
 
-async def _preview(arguments: Write, place: Place) -> str:
+async def _preview(arguments: Write, place: Workspace) -> str:
     path = _path(arguments, place)
     return await place.in_thread(lambda _: _changes(path, arguments))
 

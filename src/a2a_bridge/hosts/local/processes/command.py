@@ -11,9 +11,9 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.place import Place
 from a2a_bridge.hosts.local.processes.output import Output
-from a2a_bridge.hosts.local.processes.session import MARK_VARIABLE, end
+from a2a_bridge.hosts.local.processes.process_tree import MARK_VARIABLE, end
+from a2a_bridge.hosts.local.workspace import Workspace
 
 # Each piece is reduced in one turn of the event loop.
 READ_BYTES = 32 * 1024
@@ -31,7 +31,7 @@ def shell() -> str:
 class Command:
     """A command line, where it runs, and what becomes of its output."""
 
-    def __init__(self, place: Place, line: str, directory: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, place: Workspace, line: str, directory: Path, environment: Mapping[str, str]) -> None:
         self.output = Output(place.kept)
         self.line = line
         self.started = asyncio.Event()

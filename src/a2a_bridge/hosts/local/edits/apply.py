@@ -1,0 +1,152 @@
+"""A text with some passages replaced, one after the other: all of them, or an error that says which one cannot be."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from itertools import islice
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from a2a_bridge.errors import ToolError
+from a2a_bridge.hosts.local.edits.diff import Change, then
+from a2a_bridge.hosts.local.edits.explain import why
+from a2a_bridge.hosts.local.edits.find import Passage, Span, passage
+from a2a_bridge.hosts.local.files.encoding import UTF8, Encoding
+
+# Of a text after any of its replacements.
+MOST_CHARACTERS = 128 * 1024 * 1024
+MOST_PLACES = 100_000
+SHOWN_PLACES = 10
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Replacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of the `edits` of the tool `edit`."""
+
+    old: Annotated[str, msgspec.Meta(description="Exact text, without line numbers; must match once. \\n fits CRLF.")]
+    new: Annotated[str, msgspec.Meta(description="Text in its place.")]
+    all: Annotated[bool, msgspec.Meta(description="Replace every match.")] = False
+
+
+class Revision(NamedTuple):
+    """The text, where it differs from the original, and how many passages were replaced."""
+
+    text: str
+    changes: list[Change]
+    replaced: int
+
+
+def revise(original: str, edits: Sequence[Replacement], encoding: Encoding) -> Revision:
+    """Make the edits in order; a later one sees what the earlier ones made. Raises ToolError, naming the edit.
+
+    Surrogates in `original` stand for bytes that do not decode.
+    """
+    revision = Revision(original, [], 0)
+    for number, edit in enumerate(edits):
+        try:
+            _expect_sound(edit)
+            _expect_writable(edit.new, original, encoding)
+            revision = _revised(revision, edit, original)
+        except ToolError as error:
+            before = " (after the edits before it)" if number else ""
+            raise ToolError(f"edits[{number}]{before}: {error}") from None
+    if revision.text == original:
+        raise ToolError("the edits together change nothing")
+    return revision
+
+
+def _expect_sound(edit: Replacement) -> None:
+    if not edit.old:
+        raise ToolError(
+            "old is empty; to add text, give what is beside it as old, and again in new; an empty file is for write"
+        )
+    for name, value in (("old", edit.old), ("new", edit.new)):
+        if found := _SURROGATE.search(value):
+            raise ToolError(f"{name} holds half a character (the lone surrogate U+{ord(found[0]):04X})")
+    if edit.old == edit.new:
+        raise ToolError("old and new are the same, so nothing changes")
+
+
+def _expect_writable(new: str, original: str, encoding: Encoding) -> None:
+    if "\ufffd" in new and _SURROGATE.search(original):
+        raise ToolError(
+            "new holds U+FFFD, which is how read shows bytes that do not decode, and the file has such bytes; "
+            "leave them out of old and new"
+        )
+    if encoding.codec == UTF8.codec:
+        return
+    try:
+        new.encode(encoding.codec)
+    except UnicodeEncodeError as error:
+        character = new[error.start]
+        name = unicodedata.name(character, "a character")
+        raise ToolError(f"new holds {name} (U+{ord(character):04X}), which {encoding} cannot write") from None
+
+
+def _revised(revision: Revision, edit: Replacement, original: str) -> Revision:
+    before = revision.text
+    found = passage(before, edit.old, edit.new)
+    places = _every(found) if edit.all else _only(found, before)
+    if not places:
+        raise ToolError(f"old is not there; {_why_not(before, edit.old, original)}")
+    if len(before) + len(places) * (len(edit.new) - len(edit.old)) > MOST_CHARACTERS:
+        raise ToolError(f"the result would have more than {MOST_CHARACTERS} characters; edit it with bash")
+    after, changes = _replaced(before, found, places)
+    if after == before:
+        raise ToolError("nothing changes, since lines keep the ends that they have; use bash to change those")
+    return Revision(after, then(revision.changes, changes), revision.replaced + len(places))
+
+
+def _every(found: Passage) -> list[Span]:
+    places = list(islice(found.places(), MOST_PLACES + 1))
+    if len(places) > MOST_PLACES:
+        raise ToolError(f"old matches more than {MOST_PLACES} times; use sed with bash")
+    return places
+
+
+def _only(found: Passage, before: str) -> list[Span]:
+    """The one place, or none. Overlapping ones count: nobody knows which was meant."""
+    places = list(islice(found.places(apart=False), SHOWN_PLACES + 1))
+    if len(places) <= 1:
+        return places
+    count = len(places)
+    if count > SHOWN_PLACES:
+        count = max(count, sum(1 for _ in islice(found.places(), MOST_PLACES + 1)))
+    times = f"{count} times" if count <= MOST_PLACES else f"more than {MOST_PLACES} times"
+    more = ", …" if count > SHOWN_PLACES else ""
+    lines = list(dict.fromkeys(_lines(before, places[:SHOWN_PLACES])))
+    where = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}{more}"
+    every = ", or set all" if count <= MOST_PLACES else ""
+    raise ToolError(f"old matches {times}, in {where}; add lines around it to old and new{every}")
+
+
+def _lines(before: str, places: list[Span]) -> list[int]:
+    numbers: list[int] = []
+    line, at = 1, 0
+    for start, _ in places:
+        line += before.count("\n", at, start)
+        at = start
+        numbers.append(line)
+    return numbers
+
+
+def _why_not(before: str, old: str, original: str) -> str:
+    if next(passage(original, old, "").places(), None):
+        return "an edit before it in this call changed what it is to match"
+    return why(before, old)
+
+
+def _replaced(before: str, found: Passage, places: list[Span]) -> tuple[str, list[Change]]:
+    parts: list[str] = []
+    changes: list[Change] = []
+    at = shift = 0
+    for start, end in places:
+        new = found.new((start, end))
+        parts += (before[at:start], new)
+        changes.append(Change(start, end, start + shift, start + shift + len(new)))
+        shift += len(new) - (end - start)
+        at = end
+    parts.append(before[at:])
+    return "".join(parts), changes

@@ -1,0 +1,30 @@
+"""A directory as a list: each entry with its type and size, in the order of their names."""
+
+import os
+import stat
+from pathlib import Path
+
+from a2a_bridge.hosts.local.files.mime_types import kind
+from a2a_bridge.hosts.local.files.path_text import shown
+
+
+def entries(path: Path) -> list["os.DirEntry[str]"]:
+    """What the directory has. Raises OSError."""
+    with os.scandir(path) as found:
+        return sorted(found, key=lambda entry: entry.name)
+
+
+def described(entry: "os.DirEntry[str]") -> str:
+    """One entry in a line."""
+    name = shown(entry.name)
+    try:
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            return f"{name} -> {shown(os.readlink(entry.path))}  (symbolic link)"
+    except OSError as error:
+        return f"{name}  ({error.strerror})"
+    if stat.S_ISDIR(status.st_mode):
+        return f"{name}/"
+    if stat.S_ISREG(status.st_mode):
+        return f"{name}  {status.st_size} bytes"
+    return f"{name}  ({kind(status.st_mode)})"
