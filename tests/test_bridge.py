@@ -136,7 +136,7 @@ async def test_a_bug_in_a_tool_is_told_to_the_owner_with_its_place(parts: Parts)
     assert result.content == (Text("something inside broke"),)
     (report,) = parts.reports
     assert "tool 'raise' raised RuntimeError: something inside broke" in report
-    assert "scripted.py:" in report
+    assert "fake.py:" in report
 
 
 async def test_a_refusal_is_not_reported(parts: Parts) -> None:
