@@ -77,7 +77,7 @@ def test_tools_and_call(one: Served, home: Path) -> None:
         (["call"], 2, "Missing argument"),
         (["nope"], 2, "No such command"),
         (["serve", "--port", "99999"], 2, "65535"),
-        (["status", "--port", "x"], 2, "valid integer"),
+        (["status", "--port", "x"], 2, "not a valid int"),
         (["mcp-json", "--client", "emacs"], 2, "emacs"),
         (["status", "--pid", "1"], 1, "no bridge with pid 1 is running; there is:"),
         (["call", "read", "offset=x"], 1, ""),

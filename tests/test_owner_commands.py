@@ -393,7 +393,7 @@ async def test_pause_stops_everything_and_resume_lets_it_go_on(bridge: Served, h
     ("arguments", "code", "words"),
     [
         (["approve"], 2, "Missing argument 'ID'"),
-        (["approve", "x"], 2, "valid integer"),
+        (["approve", "x"], 2, "not a valid int"),
         (["approve", "1", "--session", "--tool"], 2, "give one of them"),
         (["approve", "7"], 1, "request 7: there is none, or no longer"),
         (["approve", "99999999999999999999999999"], 1, "there is none, or no longer"),

@@ -41,6 +41,7 @@ class _State(Enum):
     HEAD = auto()
     LENGTH = auto()
     CHUNKED = auto()
+    REFUSED = auto()  # a body that nobody wants
 
 
 class RequestReader:
@@ -101,6 +102,8 @@ class RequestReader:
     def next(self) -> Request | Reply | None:
         """The next request, the reply to a refused one (its `close` ends the connection), or an interim reply
         (`CONTINUE`); None until more bytes have come."""
+        if self._state is _State.REFUSED and not self._skip():
+            return None
         if self._state is _State.HEAD:
             end = self._buffer.find(b"\r\n\r\n", max(0, self._searched - 3)) + 4
             if end <= 4 or end > MAX_HEAD_BYTES:
@@ -180,12 +183,20 @@ class RequestReader:
         return CONTINUE if expected and headers.get(b"expect", b"").lower() == b"100-continue" else None
 
     def _refuse(self, refusal: Reply, length: int | None) -> Reply:
-        """The connection stays only if the body of the refused request, of `length` bytes, is here to be skipped."""
-        if length is None or length > len(self._buffer) or not self._keep_alive:
+        """The connection stays if the body of the refused request, of `length` bytes, is sure to come and not long."""
+        if length is None or length > MAX_BODY_BYTES or b"expect" in self._headers or not self._keep_alive:
             return refusal.closing()
-        self._feed(length)
-        self._parts = []
+        self._expected_length, self._length = length, 0
+        self._state = _State.REFUSED
         return refusal
+
+    def _skip(self) -> bool:
+        """Drops what has come of a refused body. Whether that was all."""
+        self._feed(self._expected_length - self._length)
+        self._parts = []
+        if self._complete:
+            self._state = _State.HEAD
+        return self._complete
 
     def _read_body(self) -> Request | Reply | None:
         try:
@@ -209,6 +220,8 @@ class RequestReader:
 
     def _feed(self, count: int) -> None:
         """Passes the next bytes on to the parser, `count` at most."""
+        if not count:
+            return
         piece = bytes(self._buffer[:count])
         del self._buffer[:count]
         self._since_data += len(piece)
