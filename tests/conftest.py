@@ -30,9 +30,16 @@ def http(scripted_process: Served) -> HttpCaller:
     return HttpCaller(scripted_process)
 
 
-@pytest.fixture(params=["memory", "http"])
+@pytest.fixture
+async def byte_by_byte(tmp_path: Path) -> AsyncIterator[MemoryCaller]:
+    caller = MemoryCaller(tmp_path, cuts=True)
+    yield caller
+    caller.journal.close()
+
+
+@pytest.fixture(params=["memory", "byte_by_byte", "http"])
 def caller(request: pytest.FixtureRequest) -> Caller:
-    """The same rule twice: in memory, and over HTTP."""
+    """The same rule three times: in memory, in memory with the bytes one by one, and over HTTP."""
     found: Caller = request.getfixturevalue(request.param)
     return found
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
@@ -22,6 +23,8 @@ from a2a_bridge.sessions import Sessions
 from tests.support.processes import Served
 from tests.support.transport import MemoryConnection
 
+# The bytes of a head and of a body that come one by one; the rest of a large one comes in one piece.
+CUT_BYTES = 2000
 TOKEN = "correct-horse-battery-staple-43-characters-x"
 ALLOWED_ORIGIN = "https://app.example:8443"
 SETTINGS = {"token": TOKEN, "deny": ["fail"], "allowedOrigins": [ALLOWED_ORIGIN]}
@@ -104,8 +107,9 @@ def _soon(work: Callable[[], None]) -> None:
 class MemoryCaller:
     """The whole path below the socket: connection, endpoint, sessions, bridge, journal. Its clock stands still."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, cuts: bool = False) -> None:
         self.audit = home / "audit.log"
+        self.cuts = cuts  # whether a connection gets its bytes one by one
         self.now = 1000.0
         self.reports: list[str] = []
         self.host = FakeHost()
@@ -127,7 +131,9 @@ class MemoryCaller:
         pairs.append(("Content-Length", str(sum(map(len, pieces)))))
         one = MemoryConnection(self.endpoint)
         for piece in (request(method, pairs, path=path), *pieces):
-            one.feed(piece)
+            cut = CUT_BYTES if self.cuts else 0
+            one.feed(piece[:cut], 1)
+            one.feed(piece[cut:])
         try:
             while not (found := parsed(one.transport.sent, method == "HEAD")):
                 one.transport.news.clear()
@@ -145,6 +151,8 @@ class MemoryCaller:
 class HttpCaller:
     """Plain HTTP/1.1, one connection for each request. Talks to the process of `tests.support.scripted`."""
 
+    _cuts = count(1, 7)
+
     def __init__(self, served: Served) -> None:
         self.served = served
         self.audit = served.audit
@@ -153,8 +161,12 @@ class HttpCaller:
         return await self.raw(request(method, headers, body, path))
 
     async def raw(self, data: bytes) -> Reply:
+        """In two pieces, cut at another position each time."""
+        cut = next(self._cuts) % max(1, min(len(data), CUT_BYTES))
         async with self.connection() as (reader, writer):
-            writer.write(data)
+            writer.write(data[:cut])
+            await asyncio.sleep(0)
+            writer.write(data[cut:])
             return await read_reply(reader, head=data.startswith(b"HEAD "))
 
     @asynccontextmanager
