@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.worker import Worker
 
 from a2a_bridge.console import styles
 from a2a_bridge.console.base_screen import Room
@@ -54,10 +55,10 @@ class Console(App[bool]):
         return Main(self.desk)
 
     def on_mount(self) -> None:
-        self._do(self._watch())
+        self._do(self._watch)
 
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        self.run_worker(work)
+    def _do(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        _: Worker[None] = self.run_worker(work)
 
     # Looking.
 

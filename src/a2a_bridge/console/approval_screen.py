@@ -1,5 +1,6 @@
 """One question to the owner, in full, and its answers. What is answered is what is on the screen, and nothing else."""
 
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -72,7 +73,7 @@ class Prompt(Room):
     def _load(self) -> None:
         if not self._loading:
             self._loading = True
-            self.desk.do(self._fetch(self._number))
+            self.desk.do(partial(self._fetch, self._number))
 
     async def _fetch(self, number: int) -> None:
         try:
@@ -231,7 +232,7 @@ class Prompt(Room):
             else:  # it may have been answered elsewhere, or the words may only have been lost
                 self._load()
 
-        self.desk.do(send())
+        self.desk.do(send)
 
     def _approve(self, scope: Literal["once", "call", "tool"]) -> None:
         asked = self._ready()

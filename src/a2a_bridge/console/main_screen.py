@@ -107,7 +107,7 @@ class Main(Room):
         async def send() -> None:
             await self.desk.order(method, params)
 
-        self.desk.do(send())
+        self.desk.do(send)
 
     def _cancel(self) -> None:
         chosen = self.board.chosen
@@ -137,7 +137,7 @@ class Main(Room):
                 self.desk.say(f"rotated: token {prefix} counts at once, the old one fails; c copies the new entry")
 
         text = "replace the token? Every client that has the old one is refused at once"
-        self.confirm(text, lambda: self.desk.do(rotate()))
+        self.confirm(text, lambda: self.desk.do(rotate))
 
     def _with_token(self, use: Callable[[str], None]) -> None:
         async def fetch() -> None:
@@ -148,7 +148,7 @@ class Main(Room):
             else:
                 use(secret)
 
-        self.desk.do(fetch())
+        self.desk.do(fetch)
 
     def _copy(self, secret: str) -> None:
         if self.desk.overview is None:

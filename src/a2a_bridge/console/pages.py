@@ -88,13 +88,13 @@ class CallPage(Page):
         self._live = False
 
     def on_mount(self) -> None:
-        self.desk.do(self._load())
+        self.desk.do(self._load)
 
     def follow(self) -> None:
         overview = self.desk.overview
         if self._live and overview is not None and all(one.id != self._call_id for one in overview.live):
             self._live = False
-            self.desk.do(self._load())
+            self.desk.do(self._load)
 
     async def _load(self) -> None:
         try:

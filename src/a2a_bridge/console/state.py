@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from a2a_bridge.console.connection import ENDED, BridgeEnded, asked, in_thread
 from a2a_bridge.control.messages import OVERVIEW, Asked, Overview, Watching
@@ -30,7 +30,8 @@ class Desk:
         self.overview: Overview | None = None
         self.trouble = ""
         self.ended = False
-        self.do: Callable[[Coroutine[Any, Any, None]], None] = lambda work: work.close()
+        # Takes a function and not its coroutine, which nobody would await if the console ends first.
+        self.do: Callable[[Callable[[], Coroutine[None, None, None]]], None] = lambda work: None
         self.changed: Callable[[], None] = lambda: None
         self._said = ""
         self._said_at = 0.0

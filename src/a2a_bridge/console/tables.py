@@ -119,7 +119,7 @@ class Sessions(Rows):
 
         running = f"; its {formatting.count(one.calls, 'call')} in flight will be cancelled" if one.calls else ""
         text = f"end session {session_start(one.id)} of {formatting.cut(one.client, 60)}{running}?"
-        self.confirm(text, lambda: self.desk.do(end()))
+        self.confirm(text, lambda: self.desk.do(end))
 
 
 class Grants(Rows):
@@ -139,7 +139,7 @@ class Grants(Rows):
     def follow(self) -> None:
         if not self._asking and not self.desk.ended:
             self._asking = True
-            self.desk.do(self._load())
+            self.desk.do(self._load)
 
     async def _load(self) -> None:
         try:
@@ -174,4 +174,4 @@ class Grants(Rows):
             await self.desk.order(REVOKE, Number(number))
             self.follow()
 
-        self.desk.do(revoke())
+        self.desk.do(revoke)
