@@ -121,7 +121,7 @@ async def test_a_grant_for_the_session(desk: Desk) -> None:
         assert said(await agent.call_tool("bash", {"command": "echo again"})) == "again\n"
         await sees(desk, "2 done")
         desk.press("g")
-        await sees(desk, "bash", "echo again", "this call, for the session")
+        await sees(desk, "GRANTS", "echo again", "this call, for the session")
         desk.press("x")
         await asyncio.to_thread(until, lambda: "nothing is granted" in a2a(desk.home, "grants").stdout, "it is revoked")
         desk.press("Escape")
@@ -139,7 +139,7 @@ async def test_cancel_a_call_that_runs(tmp_path: Path) -> None:
             await asyncio.to_thread(until, lambda: (tmp_path / "pid").exists(), "the command runs")
             pid = int(await asyncio.to_thread(until, (tmp_path / "pid").read_text, "it has told its number"))
             desk.press("x")
-            await sees(desk, "y")
+            await sees(desk, "y yes")
             desk.press("y")
             assert said(await call) == "cancelled by the owner"
             await asyncio.to_thread(until, lambda: not alive(pid), "its process has ended")
@@ -156,7 +156,7 @@ async def test_pause_and_resume(tmp_path: Path) -> None:
             await sees(desk, "PAUSED")
             assert said(await agent.call_tool("bash", {"command": "echo x"})).startswith("paused by the owner; ")
             desk.press("p")
-            await sees(desk, "y")
+            await sees(desk, "y yes")
             desk.press("y")
             await sees(desk, "0 running", lacks=("PAUSED",))
             assert said(await agent.call_tool("bash", {"command": "echo x"})) == "x\n"
@@ -164,7 +164,7 @@ async def test_pause_and_resume(tmp_path: Path) -> None:
 
 async def test_rotate(desk: Desk) -> None:
     desk.press("R")
-    await sees(desk, "y")
+    await sees(desk, "y yes")
     desk.press("y")
     await sees(desk, "rotated", lacks=(f"token {TOKEN[:6]}",))
     token = json.loads((desk.home / "bridge.json").read_text())["token"]
