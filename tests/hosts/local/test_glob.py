@@ -15,7 +15,7 @@ from a2a_bridge.hosts.local.glob import GLOB
 from a2a_bridge.hosts.local.search import ripgrep
 from a2a_bridge.hosts.local.search.glob_pattern import MOST_ALTERNATIVES, GlobPattern
 from tests.hosts import Machine, said
-from tests.hosts.test_ripgrep import nobody
+from tests.hosts.local.search.test_ripgrep import nobody
 
 NONE = "no files match (directories are not listed)"
 LEFT_OUT = "; hidden and ignored files were left out (set hidden or no_ignore)"

@@ -62,7 +62,7 @@ def bridge(
     directory: Path, loop: str, *commands: str, environment: dict[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Another process, that runs these commands through a local host of its own. See `main` below."""
-    command = [sys.executable, "-m", "tests.hosts.test_guardian", str(directory), loop, *commands]
+    command = [sys.executable, "-m", "tests.hosts.local.processes.test_guardian", str(directory), loop, *commands]
     with subprocess.Popen(command, cwd=ROOT, env=environment) as process:
         try:
             yield process

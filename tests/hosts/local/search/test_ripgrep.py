@@ -341,7 +341,7 @@ def test_the_end_of_the_host_ends_it(here: Machine, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_the_death_of_the_bridge_ends_it(tmp_path: Path, loop: str) -> None:
-    command = [sys.executable, "-m", "tests.hosts.test_ripgrep", str(tmp_path), loop]
+    command = [sys.executable, "-m", "tests.hosts.local.search.test_ripgrep", str(tmp_path), loop]
     with subprocess.Popen(command, cwd=ROOT) as bridge:
         until(lambda: bool(pids(tmp_path / "pids")), "it runs")
         bridge.send_signal(signal.SIGKILL)

@@ -17,7 +17,7 @@ from a2a_bridge.hosts.local.grep import GREP, LONGEST_LINE, MOST_COLUMNS, MOST_M
 from a2a_bridge.hosts.local.search import ripgrep
 from a2a_bridge.hosts.local.search.glob_pattern import GlobPattern
 from tests.hosts import LOOPS, Machine, said, soon
-from tests.hosts.test_ripgrep import nobody
+from tests.hosts.local.search.test_ripgrep import nobody
 
 LEFT_OUT = "; hidden and ignored files were left out (set hidden or no_ignore)"
 

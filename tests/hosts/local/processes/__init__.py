@@ -1,0 +1,1 @@
+"""Commands, their output and their end."""
