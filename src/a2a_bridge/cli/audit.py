@@ -25,7 +25,11 @@ def audit(
     if not path.exists():
         sys.stderr.write(f"a2a-bridge: {path} does not exist yet; the first call makes it\n")
     calls: dict[str, reader.Entry] = {}
-    log = reader.tail(path)
+
+    def warn_of_gap() -> None:
+        sys.stderr.write(f"a2a-bridge: {path} was truncated; records that were not shown yet may be missing\n")
+
+    log = reader.tail(path, warn_of_gap)
     while (line := next(log)) is not None:
         reader.take(calls, line)
     for entry in calls.values():
