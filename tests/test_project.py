@@ -82,7 +82,7 @@ def test_every_command_and_tool_is_documented_and_the_reverse(name: str) -> None
             assert f"`{group} {name_of(command)}" in text
     assert set(re.findall(r"`(?:a2a-bridge )?omp ([a-z]+)`", text)) >= OMP_COMMANDS
     for tool in TOOLS:
-        assert f"`{tool.shown.name}`" in text
+        assert f"`{tool.definition.name}`" in text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from a2a_bridge.hosts.local.host import TOOLS
 from a2a_bridge.tool import Call, Result, Text
 
 CALL = Call("id", "sid")
-NAMES = [tool.shown.name for tool in TOOLS]
+NAMES = [tool.definition.name for tool in TOOLS]
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     **({"uvloop": uvloop.new_event_loop} if uvloop else {}),
@@ -30,9 +30,9 @@ Value = TypeVar("Value")
 class Machine:
     """A local host on a loop of its own. The loop runs only while something is awaited."""
 
-    def __init__(self, directory: Path, loop: str = "asyncio", longest: float | None = None) -> None:
+    def __init__(self, directory: Path, loop: str = "asyncio", max_command_seconds: float | None = None) -> None:
         self.directory = directory
-        self.host = LocalHost(directory, longest=longest)
+        self.host = LocalHost(directory, max_command_seconds=max_command_seconds)
         self._runner = asyncio.Runner(loop_factory=LOOPS[loop])
 
     def run(self, work: Coroutine[Any, Any, Value]) -> Value:
@@ -42,7 +42,7 @@ class Machine:
         return self.run(self.host.call("bash", {"command": command, **arguments}, CALL))
 
     def read(self, path: str | Path, **arguments: Any) -> str:
-        return said(self.run(self.host.call("read", {"path": str(path), **arguments}, CALL)))
+        return ok_text(self.run(self.host.call("read", {"path": str(path), **arguments}, CALL)))
 
     def guardian(self) -> int:
         """The guardian's process id."""
@@ -61,13 +61,13 @@ def guardian_of(host: LocalHost) -> int:
     return process.pid
 
 
-def said(result: Result) -> str:
+def ok_text(result: Result) -> str:
     """The one text of a result that went well."""
     assert not result.is_error, result
-    return told(result)
+    return result_text(result)
 
 
-def told(result: Result) -> str:
+def result_text(result: Result) -> str:
     """The one text of a result, however it went."""
     (content,) = result.content
     assert isinstance(content, Text)

@@ -16,7 +16,7 @@ from a2a_bridge.hosts.local.search import ripgrep
 from a2a_bridge.hosts.local.workspace import Workspace
 from a2a_bridge.hosts.typed import TypedTool, schema
 from a2a_bridge.tool import Result, text
-from tests.hosts import CALL, NAMES, said
+from tests.hosts import CALL, NAMES, ok_text
 
 # Of each local tool: a value for every argument, all harmless.
 SAMPLES: dict[str, dict[str, Any]] = {
@@ -105,8 +105,8 @@ def test_a_type_that_holds_itself() -> None:
 
 
 async def test_arguments_reach_the_function_with_their_types_and_defaults() -> None:
-    assert said(await COUNT({"one": {"depth": 4}}, "here")) == "here 4 0 3"
-    assert said(await COUNT({"one": {"depth": 4}, "many": [{"depth": 1}], "count": 0}, "there")) == "there 4 1 0"
+    assert ok_text(await COUNT({"one": {"depth": 4}}, "here")) == "here 4 0 3"
+    assert ok_text(await COUNT({"one": {"depth": 4}, "many": [{"depth": 1}], "count": 0}, "there")) == "there 4 1 0"
 
 
 @pytest.mark.parametrize(
@@ -160,16 +160,16 @@ async def test_without_ripgrep_two_are_missing(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("tool", TOOLS, ids=NAMES)
 def test_a_local_tool_is_described(tool: TypedTool[Any, Workspace]) -> None:
-    found = tool.shown.input_schema
-    assert tool.shown.description
+    found = tool.definition.input_schema
+    assert tool.definition.description
     assert found["type"] == "object"
     assert "$ref" not in found
     assert not found.keys() & {"anyOf", "oneOf", "allOf"}
     assert found["additionalProperties"] is False
     assert all(part["description"] for part in found["properties"].values())
-    assert set(found["properties"]) == set(SAMPLES[tool.shown.name])
+    assert set(found["properties"]) == set(SAMPLES[tool.definition.name])
     assert all(reference.removeprefix("#/$defs/") in found["$defs"] for reference in references(found))
-    assert msgspec.json.decode(msgspec.json.encode(tool.shown))["inputSchema"] == found
+    assert msgspec.json.decode(msgspec.json.encode(tool.definition))["inputSchema"] == found
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -181,15 +181,15 @@ async def test_a_local_tool_accepts_what_its_schema_says(name: str, tmp_path: Pa
     sample = SAMPLES[name]
     required = {key: sample[key] for key in shown["required"]}
     try:
-        said(await host.call(name, sample, CALL))
-        said(await host.call(name, required, CALL))
+        ok_text(await host.call(name, sample, CALL))
+        ok_text(await host.call(name, required, CALL))
         for key, part in shown["properties"].items():
             if key in required:
                 with pytest.raises(ToolError, match=f"missing required field `{key}`"):
                     await host.call(name, {other: value for other, value in sample.items() if other != key}, CALL)
             else:
                 assert "default" in part
-                said(await host.call(name, {**required, key: part["default"]}, CALL))
+                ok_text(await host.call(name, {**required, key: part["default"]}, CALL))
             types = {choice["type"] for choice in part.get("anyOf", [part])}
             wrong: list[object] = ["", -1, 1.5, True, [], {"a": 1}, None]
             for value in wrong:

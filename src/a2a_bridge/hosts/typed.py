@@ -28,7 +28,7 @@ class TypedTool(Generic[Arguments, Place]):
         access: Callable[[Arguments, Place], Access] = lambda *_: Access(),
         preview: Callable[[Arguments, Place], Awaitable[str]] | None = None,
     ) -> None:
-        self.shown = Tool(name, description, schema(arguments))
+        self.definition = Tool(name, description, schema(arguments))
         self._arguments = arguments
         self._run = run
         self._access = access
@@ -50,11 +50,11 @@ class TypedTool(Generic[Arguments, Place]):
         try:
             return msgspec.convert(arguments, self._arguments)
         except msgspec.ValidationError as error:
-            raise ToolError(f"invalid arguments for {self.shown.name}: {error}; {self._taken()}") from None
+            raise ToolError(f"invalid arguments for {self.definition.name}: {error}; {self._taken()}") from None
 
     def _taken(self) -> str:
         """The arguments that there are, for who has none right."""
-        parts = self.shown.input_schema["properties"]
+        parts = self.definition.input_schema["properties"]
         words = [f"{name} ({', '.join(part['enum'])})" if "enum" in part else name for name, part in parts.items()]
         return f"it takes {', '.join(words)}"
 

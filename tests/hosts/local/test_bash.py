@@ -20,7 +20,7 @@ import pytest
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.tool import Result
-from tests.hosts import CALL, LOOPS, Machine, alive, all_gone, as_nobody, pids, said, soon, told, until
+from tests.hosts import CALL, LOOPS, Machine, alive, all_gone, as_nobody, ok_text, pids, result_text, soon, until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="left out: /proc is Linux's own")
 # A shell, its child, a child of its child, one in the background, and two that leave its process group (`timeout`
@@ -43,7 +43,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
 
 def failed(result: Result) -> str:
     assert result.is_error, result
-    return told(result)
+    return result_text(result)
 
 
 def refused(here: Machine, command: str, **arguments: Any) -> str:
@@ -66,16 +66,16 @@ def descriptors() -> int:
 
 
 def test_both_streams_in_order(here: Machine) -> None:
-    assert said(here.bash("echo 1; echo 2 >&2; echo 3; echo 4 >&2; printf 5")) == "1\n2\n3\n4\n5"
+    assert ok_text(here.bash("echo 1; echo 2 >&2; echo 3; echo 4 >&2; printf 5")) == "1\n2\n3\n4\n5"
 
 
 def test_no_output(here: Machine) -> None:
-    assert said(here.bash("true")) == ""
-    assert said(here.bash("")) == ""
+    assert ok_text(here.bash("true")) == ""
+    assert ok_text(here.bash("")) == ""
 
 
 def test_the_shell_is_bash(here: Machine) -> None:
-    assert said(here.bash('a=(x y); [[ -n $BASH_VERSION ]] && echo "${a[1]}"')) == "y\n"
+    assert ok_text(here.bash('a=(x y); [[ -n $BASH_VERSION ]] && echo "${a[1]}"')) == "y\n"
 
 
 @pytest.mark.parametrize("code", [1, 2, 77, 126, 127, 255])
@@ -116,35 +116,35 @@ def test_several_lines(here: Machine) -> None:
 here "quoted" $text
 END
     """
-    assert said(here.bash(script)) == '11\n12\n13\nhere "quoted" $text\n'
+    assert ok_text(here.bash(script)) == '11\n12\n13\nhere "quoted" $text\n'
 
 
 @pytest.mark.parametrize("command", ["-c", "--help", "-x; echo no"])
 def test_a_command_is_never_an_option(here: Machine, command: str) -> None:
     """It is looked up as a command, which there is none of, whatever it looks like."""
-    assert "command not found" in told(here.bash(command))
+    assert "command not found" in result_text(here.bash(command))
 
 
 def test_colours_and_progress_are_reduced(here: Machine) -> None:
     """To what a person would have before their eyes at the end."""
-    assert said(here.bash(r"printf '\033[1;31mred\033[0m\n'; printf '10%%\r50%%\r'; sleep 0.1; printf '100%%\n'")) == (
-        "red\n100%\n"
-    )
-    assert said(here.bash(r"printf 'unfinished 1\r\033[Kdone'")) == "done"
+    assert ok_text(
+        here.bash(r"printf '\033[1;31mred\033[0m\n'; printf '10%%\r50%%\r'; sleep 0.1; printf '100%%\n'")
+    ) == ("red\n100%\n")
+    assert ok_text(here.bash(r"printf 'unfinished 1\r\033[Kdone'")) == "done"
 
 
 def test_any_bytes_in_the_output(here: Machine) -> None:
-    assert said(here.bash(r"printf '\xff\xfe ok \xc3\xa9 \xe2\x82'")) == "\ufffd\ufffd ok é \ufffd"
-    assert said(here.bash(r"printf 'a\0b\r\n'")) == "a\0b\n"
+    assert ok_text(here.bash(r"printf '\xff\xfe ok \xc3\xa9 \xe2\x82'")) == "\ufffd\ufffd ok é \ufffd"
+    assert ok_text(here.bash(r"printf 'a\0b\r\n'")) == "a\0b\n"
 
 
 def test_a_character_in_two_writes(here: Machine) -> None:
-    assert said(here.bash(r"printf '\xe2'; sleep 0.05; printf '\x82\xac'")) == "€"
+    assert ok_text(here.bash(r"printf '\xe2'; sleep 0.05; printf '\x82\xac'")) == "€"
 
 
 def test_non_ascii_commands(here: Machine) -> None:
-    assert said(here.bash("echo 'käse 🙂'", env={"K": "Ω"})) == "käse 🙂\n"
-    assert said(here.bash("echo $K", env={"K": "Ω"})) == "Ω\n"
+    assert ok_text(here.bash("echo 'käse 🙂'", env={"K": "Ω"})) == "käse 🙂\n"
+    assert ok_text(here.bash("echo $K", env={"K": "Ω"})) == "Ω\n"
 
 
 def test_a_command_that_closes_its_output(here: Machine) -> None:
@@ -152,7 +152,7 @@ def test_a_command_that_closes_its_output(here: Machine) -> None:
 
 
 def test_an_exec_in_place_of_the_shell(here: Machine) -> None:
-    assert said(here.bash("exec echo replaced")) == "replaced\n"
+    assert ok_text(here.bash("exec echo replaced")) == "replaced\n"
     assert failed(here.bash("exec bash -c 'exit 9'")) == "[exit code 9]"
 
 
@@ -167,13 +167,13 @@ def test_a_killed_exec(here: Machine) -> None:
 
 @pytest.mark.parametrize("size", [65_535, 65_536])
 def test_up_to_64_kib_is_whole(here: Machine, size: int) -> None:
-    assert said(here.bash(f"head -c {size} /dev/zero | tr '\\0' x")) == "x" * size
+    assert ok_text(here.bash(f"head -c {size} /dev/zero | tr '\\0' x")) == "x" * size
 
 
 @pytest.mark.parametrize("size", [65_537, 50_000_000])
 def test_above_the_middle_is_left_out(here: Machine, size: int) -> None:
     """And all of it lies in a file, as long as the bridge lives."""
-    shown = said(here.bash(f"head -c {size} /dev/zero | tr '\\0' x"))
+    shown = ok_text(here.bash(f"head -c {size} /dev/zero | tr '\\0' x"))
     head, missing, kept, tail = gap(shown)
     assert (head, missing, tail) == ("x" * 32_768, size - 65_536, "x" * 32_768)
     assert kept.read_bytes() == b"x" * size
@@ -185,7 +185,7 @@ def test_above_the_middle_is_left_out(here: Machine, size: int) -> None:
 
 def test_the_output_of_a_cancelled_call_is_not_kept(here: Machine) -> None:
     """No answer names it, and it would take the room of those that an answer has named."""
-    kept = gap(said(here.bash("seq 100000")))[2]
+    kept = gap(ok_text(here.bash("seq 100000")))[2]
 
     async def cancel() -> None:
         command = "seq 1000000; touch on; sleep 600"
@@ -216,7 +216,7 @@ def test_the_timeout_of_an_endless_flood(here: Machine) -> None:
 
 
 def test_a_flood_from_the_background_does_not_hold_the_call(here: Machine) -> None:
-    shown = said(here.bash("yes & echo $! >> pids; sleep 0.2; echo", timeout=60))
+    shown = ok_text(here.bash("yes & echo $! >> pids; sleep 0.2; echo", timeout=60))
     assert "bytes left out" in shown
     here.run(here.host.close())
     all_gone(here.directory / "pids")
@@ -228,7 +228,7 @@ def test_a_command_line_that_no_system_takes(here: Machine, where: str) -> None:
     arguments = {"env": {"LONG": long}} if where == "env" else {}
     words = refused(here, f": {long if where == 'command' else ''}", **arguments)
     assert words == f"the shell could not be started in {here.directory}: Argument list too long"
-    assert said(here.bash("echo still works")) == "still works\n"
+    assert ok_text(here.bash("echo still works")) == "still works\n"
 
 
 @linux
@@ -237,7 +237,7 @@ def test_a_command_line_of_200_kb(here: Machine) -> None:
 
 
 def test_a_command_line_of_100_kb(here: Machine) -> None:
-    assert said(here.bash(f"printf %s '{'x' * 60_000}' | wc -c; : {'y' * 40_000}")).strip() == "60000"
+    assert ok_text(here.bash(f"printf %s '{'x' * 60_000}' | wc -c; : {'y' * 40_000}")).strip() == "60000"
 
 
 @linux
@@ -260,7 +260,7 @@ assert os.write(1, b"x" * 1_000_000) == 1_000_000
         all_gone(here.directory / "pids")  # while the loop stands still
         return await running
 
-    assert gap(said(here.run(work())))[1] == 1_000_000 - 65_536
+    assert gap(ok_text(here.run(work())))[1] == 1_000_000 - 65_536
 
 
 # Where it runs, and with what
@@ -270,11 +270,11 @@ def test_the_directory(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(here.directory / "home"))
     (here.directory / "home").mkdir()
     top = here.directory.resolve()
-    assert said(here.bash("pwd -P")) == f"{top}\n"
-    assert said(here.bash("pwd -P", cwd=None)) == f"{top}\n"
-    assert said(here.bash("pwd -P", cwd="home")) == f"{top}/home\n"
-    assert said(here.bash("pwd -P", cwd="~")) == f"{top}/home\n"
-    assert said(here.bash("pwd", cwd="/")) == "/\n"
+    assert ok_text(here.bash("pwd -P")) == f"{top}\n"
+    assert ok_text(here.bash("pwd -P", cwd=None)) == f"{top}\n"
+    assert ok_text(here.bash("pwd -P", cwd="home")) == f"{top}/home\n"
+    assert ok_text(here.bash("pwd -P", cwd="~")) == f"{top}/home\n"
+    assert ok_text(here.bash("pwd", cwd="/")) == "/\n"
 
 
 def test_no_such_directory(here: Machine) -> None:
@@ -301,7 +301,7 @@ def test_a_directory_that_must_not_be_entered(loop: str) -> None:
             words = refused(machine, "true", cwd="closed")
             assert words == f"the shell could not be started in {top / 'closed'}: Permission denied"
             assert refused(machine, "true", cwd="closed/below").endswith("is not a directory")
-            assert said(machine.bash("echo works")) == "works\n"
+            assert ok_text(machine.bash("echo works")) == "works\n"
     finally:
         machine.close()
         (top / "closed").chmod(0o700)
@@ -310,8 +310,8 @@ def test_a_directory_that_must_not_be_entered(loop: str) -> None:
 
 def test_nothing_carries_over(here: Machine) -> None:
     (here.directory / "sub").mkdir()
-    said(here.bash("cd sub; export CARRIED=1; alias ll=ls; umask 077"))
-    assert said(here.bash("pwd -P; echo ${CARRIED-none}")) == f"{here.directory.resolve()}\nnone\n"
+    ok_text(here.bash("cd sub; export CARRIED=1; alias ll=ls; umask 077"))
+    assert ok_text(here.bash("pwd -P; echo ${CARRIED-none}")) == f"{here.directory.resolve()}\nnone\n"
 
 
 def test_variables_are_added(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,8 +320,8 @@ def test_variables_are_added(here: Machine, monkeypatch: pytest.MonkeyPatch) -> 
     shown = here.bash(
         'echo "$INHERITED|$REPLACED|$ADDED|$EMPTY|"', env={"REPLACED": "new", "ADDED": "a b\n$c", "EMPTY": ""}
     )
-    assert said(shown) == "from here|new|a b\n$c||\n"
-    assert said(here.bash("echo ${ADDED-none}")) == "none\n"
+    assert ok_text(shown) == "from here|new|a b\n$c||\n"
+    assert ok_text(here.bash("echo ${ADDED-none}")) == "none\n"
     assert os.environ["REPLACED"] == "old"
 
 
@@ -329,11 +329,11 @@ def test_the_settings_of_the_bridge_are_its_own(here: Machine, monkeypatch: pyte
     monkeypatch.setenv("A2A_BRIDGE_TOKEN", "secret-of-the-bridge")
     monkeypatch.setenv("A2A_BRIDGE_", "secret-too")
     monkeypatch.setenv("A2A_OTHER", "kept")
-    shown = said(here.bash("env; echo; tr '\\0' '\\n' < /proc/$$/environ 2>/dev/null || true"))
+    shown = ok_text(here.bash("env; echo; tr '\\0' '\\n' < /proc/$$/environ 2>/dev/null || true"))
     assert "A2A_BRIDGE_" not in shown
     assert "secret" not in shown
     assert "A2A_OTHER=kept" in shown
-    assert said(here.bash("echo $A2A_BRIDGE_X", env={"A2A_BRIDGE_X": "asked for"})) == "asked for\n"
+    assert ok_text(here.bash("echo $A2A_BRIDGE_X", env={"A2A_BRIDGE_X": "asked for"})) == "asked for\n"
 
 
 @pytest.mark.parametrize("env", [{"": "x"}, {"A=B": "x"}, {"=": "x"}, {"A\0B": "x"}, {"A": "x\0y"}])
@@ -345,7 +345,7 @@ def test_variables_that_cannot_be_set(here: Machine, env: dict[str, str]) -> Non
 
 @pytest.mark.parametrize("name", ["a.b", "with-hyphen", "BASH_FUNC_f%%"])
 def test_a_variable_that_no_shell_can_name(here: Machine, name: str) -> None:
-    shown = said(here.bash("env", env={name: "() { echo set; }"}))
+    shown = ok_text(here.bash("env", env={name: "() { echo set; }"}))
     assert name in shown
 
 
@@ -356,7 +356,7 @@ def test_nul_in_the_command(here: Machine) -> None:
 
 def test_a_command_that_is_no_utf8(here: Machine) -> None:
     assert "could not be started" in refused(here, "echo \ud800")
-    assert said(here.bash("echo still works")) == "still works\n"
+    assert ok_text(here.bash("echo still works")) == "still works\n"
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_wrong_arguments_are_named(here: Machine, arguments: object, words: str)
     ],
 )
 def test_stdin_is_empty(here: Machine, command: str, shown: str) -> None:
-    assert said(here.bash(command, timeout=60)) == shown
+    assert ok_text(here.bash(command, timeout=60)) == shown
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="left out: there is no ssh-keygen")
@@ -408,11 +408,11 @@ def test_nothing_asks_at_the_owners_screen(here: Machine, monkeypatch: pytest.Mo
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setenv("SSH_ASKPASS", str(asking))
     monkeypatch.setenv("SSH_ASKPASS_REQUIRE", "force")
-    said(here.bash("ssh-keygen -q -t ed25519 -N secret -f key"))
+    ok_text(here.bash("ssh-keygen -q -t ed25519 -N secret -f key"))
     assert "incorrect passphrase" in failed(here.bash("ssh-keygen -y -f key"))
     failed(here.bash("git credential fill <<< $'protocol=https\\nhost=example\\n'", timeout=60))
     assert not (here.directory / "asked").exists()
-    shown = said(here.bash("ssh-keygen -y -f key", env={"SSH_ASKPASS": str(asking), "SSH_ASKPASS_REQUIRE": "force"}))
+    shown = ok_text(here.bash("ssh-keygen -y -f key", env={"SSH_ASKPASS": str(asking), "SSH_ASKPASS_REQUIRE": "force"}))
     assert shown.startswith("ssh-ed25519 "), "who calls may decide otherwise"
 
 
@@ -430,7 +430,7 @@ def test_a_command_has_no_descriptor_of_the_bridge(here: Machine) -> None:
         await asyncio.gather(other, return_exceptions=True)
         return found
 
-    stdin, stdout, stderr, *numbers = said(here.run(look())).splitlines()
+    stdin, stdout, stderr, *numbers = ok_text(here.run(look())).splitlines()
     assert stdin == "/dev/null"
     assert stdout == stderr
     assert stdout.startswith("pipe:")
@@ -439,7 +439,7 @@ def test_a_command_has_no_descriptor_of_the_bridge(here: Machine) -> None:
 
 def test_signals_are_as_usual(here: Machine) -> None:
     """Python ignores SIGPIPE; a command does not."""
-    assert said(here.bash("bash -c 'while echo y; do :; done' | head -1; echo ${PIPESTATUS[0]}")) == "y\n141\n"
+    assert ok_text(here.bash("bash -c 'while echo y; do :; done' | head -1; echo ${PIPESTATUS[0]}")) == "y\n141\n"
 
 
 # Its end
@@ -455,7 +455,7 @@ def test_the_timeout_ends_the_whole_group(here: Machine) -> None:
 
 
 def test_a_timeout_that_is_not_needed(here: Machine) -> None:
-    assert said(here.bash("echo done", timeout=31_536_000)) == "done\n"
+    assert ok_text(here.bash("echo done", timeout=31_536_000)) == "done\n"
 
 
 def test_a_cancel_ends_the_whole_group_within_half_a_second(here: Machine) -> None:
@@ -497,14 +497,14 @@ def cancelled_at(here: Machine, command: str, when: Callable[[int], bool]) -> No
 
 def test_a_cancel_at_any_moment_ends_the_whole_group(here: Machine) -> None:
     """Also while the loop has not yet told that the process has begun."""
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     cancelled_at(here, "sleep 600 & echo $! >> pids; wait", lambda turns: turns == 12)
     assert pids(here.directory / "pids"), "no command came far enough to be worth the test"
     all_gone(here.directory / "pids")
 
 
 def test_a_cancel_at_any_moment_leaks_no_descriptor(here: Machine) -> None:
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     before = descriptors()
     cancelled_at(here, "sleep 600", lambda turns: turns == 12)
     until(lambda: descriptors() <= before, "all descriptors are closed")
@@ -520,7 +520,7 @@ def test_two_cancels_leak_no_descriptor(here: Machine) -> None:
         with pytest.raises(asyncio.CancelledError):
             await running
 
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     before = descriptors()
     here.run(cancel())
     all_gone(here.directory / "pids")
@@ -528,7 +528,7 @@ def test_two_cancels_leak_no_descriptor(here: Machine) -> None:
 
 
 def test_calls_leak_no_descriptor(here: Machine) -> None:
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     before = descriptors()
     for _ in range(5):
         here.bash("echo out; exit 1")
@@ -540,10 +540,10 @@ def test_calls_leak_no_descriptor(here: Machine) -> None:
 
 def test_what_goes_on_in_the_background_does_not_hold_the_call(here: Machine) -> None:
     start = time.monotonic()
-    assert said(here.bash("sleep 600 & echo $! >> pids; echo hi")) == "hi\n"
+    assert ok_text(here.bash("sleep 600 & echo $! >> pids; echo hi")) == "hi\n"
     assert time.monotonic() - start < 5
     (sleeper,) = pids(here.directory / "pids")
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     assert alive(sleeper), "a command may start something that stays"
     here.run(here.host.close())
     until(lambda: not alive(sleeper), "the sleeper is gone with the host")
@@ -576,7 +576,7 @@ def test_a_timeout_finds_what_has_left_the_session(here: Machine) -> None:
 
 @linux
 def test_a_timeout_ends_its_own_command_only(here: Machine) -> None:
-    said(here.bash(AWAY))
+    ok_text(here.bash(AWAY))
     failed(here.bash("sleep 600", timeout=0.1))
     (other,) = pids(here.directory / "pids")
     assert alive(other), "who has left a command that ended well stays, to the bridge's end"
@@ -593,7 +593,7 @@ def test_a_variable_cannot_take_the_mark_away(here: Machine) -> None:
 @linux
 def test_who_gives_up_the_mark_too_is_let_go(here: Machine) -> None:
     """The documented way to leave something running."""
-    said(
+    ok_text(
         here.bash("env -u A2A_COMMAND setsid sh -c 'echo $$ >> pids; exec sleep 600' & while ! [ -s pids ]; do :; done")
     )
     (free,) = pids(here.directory / "pids")
@@ -642,7 +642,7 @@ while True:
 
 
 def test_a_maximum_holds_where_nothing_is_asked_for(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, longest=0.5)
+    machine = Machine(tmp_path, max_command_seconds=0.5)
     try:
         assert failed(machine.bash("sleep 600")).startswith("[timed out after 0.5 s")
         assert failed(machine.bash("sleep 600", timeout=0.2)).startswith("[timed out after 0.2 s")
@@ -665,7 +665,7 @@ def test_fifty_at_once(here: Machine) -> None:
         return await asyncio.gather(*(here.host.call("bash", call, CALL) for call in calls))
 
     first, *others = here.run(all_of_them())
-    assert said(first) == "this is 0\nand this\n"
+    assert ok_text(first) == "this is 0\nand this\n"
     assert [failed(one) for one in others] == [f"this is {n}\nand this\n[exit code {n}]" for n in range(1, 50)]
 
 
@@ -692,7 +692,7 @@ def without_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_pidfd")
 def test_ends_are_told_without_pidfd(here: Machine) -> None:
-    assert said(here.bash("echo out")) == "out\n"
+    assert ok_text(here.bash("echo out")) == "out\n"
     assert failed(here.bash("exit 3")) == "[exit code 3]"
     assert failed(here.bash("kill -9 $$")) == "[killed by SIGKILL]"
     assert failed(here.bash(FAMILY, timeout=1.0)).startswith("[timed out after 1 s")
@@ -714,7 +714,7 @@ def test_long_commands_do_not_hold_up_short_ones_without_pidfd(here: Machine) ->
         await soon(lambda: len(pids(here.directory / "pids")) == count, "all run")
         try:
             async with asyncio.timeout(5):
-                said(await here.host.call("bash", {"command": "true"}, CALL))
+                ok_text(await here.host.call("bash", {"command": "true"}, CALL))
         finally:
             for one in long:
                 one.cancel()
@@ -731,14 +731,14 @@ def test_a_kernel_without_pidfd(here: Machine, monkeypatch: pytest.MonkeyPatch) 
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     monkeypatch.setattr(os, "pidfd_open", refuse)
-    assert said(here.bash("echo out")) == "out\n"
+    assert ok_text(here.bash("echo out")) == "out\n"
 
 
 def test_no_descriptor_left_for_a_guardian(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> int:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     before = descriptors()
     monkeypatch.setattr(here.host._place.guardian, "pipe", refuse)
     assert "Too many open files" in refused(here, "true")

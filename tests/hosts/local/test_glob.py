@@ -14,7 +14,7 @@ from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.glob import GLOB
 from a2a_bridge.hosts.local.search import ripgrep
 from a2a_bridge.hosts.local.search.glob_pattern import MOST_ALTERNATIVES, GlobPattern
-from tests.hosts import Machine, said
+from tests.hosts import Machine, ok_text
 from tests.hosts.local.search.test_ripgrep import nobody
 
 NONE = "no files match (directories are not listed)"
@@ -35,7 +35,7 @@ FILES = [
 
 
 def glob(here: Machine, pattern: str, **arguments: Any) -> list[str]:
-    return said(here.run(GLOB({"pattern": pattern, **arguments}, here.host._place))).split("\n")
+    return ok_text(here.run(GLOB({"pattern": pattern, **arguments}, here.host._place))).split("\n")
 
 
 def refused(here: Machine, pattern: str, **arguments: Any) -> str:
@@ -420,5 +420,5 @@ def test_a_pattern_that_leads_out(here: Machine, pattern: str) -> None:
 def test_a_slash_at_the_beginning_is_the_path(here: Machine) -> None:
     make(here, "etc/hosts")
     assert glob(here, "/etc/*") == ["etc/hosts"]
-    (said,) = glob(here, "/usr/*")
-    assert said.startswith("no files match (directories are not listed; the first / of the pattern stands for path)")
+    (answer,) = glob(here, "/usr/*")
+    assert answer.startswith("no files match (directories are not listed; the first / of the pattern stands for path)")

@@ -16,14 +16,14 @@ from a2a_bridge.hosts.local import grep as module
 from a2a_bridge.hosts.local.grep import GREP, LONGEST_LINE, MOST_COLUMNS, MOST_MATCHES
 from a2a_bridge.hosts.local.search import ripgrep
 from a2a_bridge.hosts.local.search.glob_pattern import GlobPattern
-from tests.hosts import LOOPS, Machine, said, soon
+from tests.hosts import LOOPS, Machine, ok_text, soon
 from tests.hosts.local.search.test_ripgrep import nobody
 
 LEFT_OUT = "; hidden and ignored files were left out (set hidden or no_ignore)"
 
 
 def grep(here: Machine, pattern: str, **arguments: Any) -> str:
-    return said(here.run(GREP({"pattern": pattern, **arguments}, here.host._place)))
+    return ok_text(here.run(GREP({"pattern": pattern, **arguments}, here.host._place)))
 
 
 def refused(here: Machine, pattern: str, **arguments: Any) -> str:

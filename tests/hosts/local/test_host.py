@@ -11,7 +11,7 @@ from a2a_bridge.errors import ToolError, UnknownTool
 from a2a_bridge.hosts.local import write
 from a2a_bridge.hosts.local.host import TOOLS
 from a2a_bridge.tool import Access
-from tests.hosts import CALL, LOOPS, Machine, alive, pids, said, until
+from tests.hosts import CALL, LOOPS, Machine, alive, ok_text, pids, until
 
 
 def access(here: Machine, name: str, **arguments: Any) -> Access:
@@ -54,7 +54,7 @@ def test_the_tier_of_each_call(here: Machine, name: str, arguments: dict[str, An
 
 
 def test_every_tool_has_a_tier_here() -> None:
-    assert {tool.shown.name for tool in TOOLS} == {"read", "grep", "glob", "write", "edit", "bash", "job"}
+    assert {tool.definition.name for tool in TOOLS} == {"read", "grep", "glob", "write", "edit", "bash", "job"}
 
 
 def test_a_command_and_where_it_would_run(here: Machine) -> None:
@@ -100,7 +100,7 @@ def test_a_directory_whose_name_cannot_be_read_is_shown_as_bash_takes_it(here: M
     ],
 )
 def test_what_would_be_refused_is_refused_at_once(tmp_path: Path, name: str, arguments: object, words: str) -> None:
-    here = Machine(tmp_path, longest=60)
+    here = Machine(tmp_path, max_command_seconds=60)
     with pytest.raises(ToolError, match=words):
         here.host.access(name, arguments)
     with pytest.raises(ToolError, match=words):
@@ -133,7 +133,7 @@ def test_an_edit_shows_the_difference_that_it_would_answer_and_makes_none(here: 
     shown = preview(here, "edit", **arguments)
     assert file.read_text() == "one\ntwo\nthree\n"
     assert shown.splitlines()[-4:] == [" one", "-two", "+2", " three"]
-    answer = said(here.run(here.host.call("edit", arguments, CALL)))
+    answer = ok_text(here.run(here.host.call("edit", arguments, CALL)))
     assert answer.partition("\n")[2] == shown
 
 
@@ -225,13 +225,13 @@ def test_halt_ends_background_jobs_with_their_processes_and_more_may_come(tmp_pa
     try:
         file = tmp_path / "running"
         for _ in range(3):
-            said(here.bash(f"sleep 600 & echo $$ $! >> {file}; wait", background=True))
+            ok_text(here.bash(f"sleep 600 & echo $$ $! >> {file}; wait", background=True))
         until(lambda: len(pids(file)) == 6, "they run")
         here.run(here.host.halt())
         assert not [pid for pid in pids(file) if alive(pid)]
         assert here.host.name == "local"
         here.run(here.host.halt())
-        assert said(here.bash("echo on", background=True)).startswith("job 4 runs")
+        assert ok_text(here.bash("echo on", background=True)).startswith("job 4 runs")
     finally:
         here.close()
 
@@ -274,6 +274,6 @@ def test_where_a_symlink_leads_is_shown(here: Machine, kind: str) -> None:
 
 
 def test_a_job_is_shown_by_its_command(here: Machine) -> None:
-    said(here.run(here.host.call("bash", {"command": "sleep 1000", "background": True}, CALL)))
+    ok_text(here.run(here.host.call("bash", {"command": "sleep 1000", "background": True}, CALL)))
     assert preview(here, "job", action="kill", id=1) == "job 1: sleep 1000"
     assert "there is no job 7" in would_fail(here, "job", action="input", id=7, text="x")

@@ -20,7 +20,7 @@ from a2a_bridge.hosts.local.processes import jobs
 from a2a_bridge.hosts.local.processes.jobs import MOST_RUNNING
 from a2a_bridge.hosts.local.processes.output import Output
 from a2a_bridge.tool import Result
-from tests.hosts import CALL, LOOPS, Machine, alive, all_gone, pids, said, soon, told, until
+from tests.hosts import CALL, LOOPS, Machine, alive, all_gone, ok_text, pids, result_text, soon, until
 
 
 @pytest.fixture(params=LOOPS)
@@ -32,7 +32,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
 
 def started(here: Machine, command: str, **arguments: Any) -> int:
     """The new job's id."""
-    words = said(here.bash(command, background=True, **arguments))
+    words = ok_text(here.bash(command, background=True, **arguments))
     found = re.fullmatch(r"job (\d+) runs; ask the tool job for it with id \1", words)
     assert found, words
     return int(found[1])
@@ -56,34 +56,34 @@ def timeless(words: str) -> str:
 
 def test_a_job_from_start_to_end(here: Machine) -> None:
     job = started(here, "echo one; until [ -e go ]; do sleep 0.01; done; echo two; exit 3")
-    until(lambda: "one" in (first := told(ask(here, "poll", job))) or "two" in first, "it writes")
-    assert timeless(said(ask(here, "poll", job))) == f"[job {job}: running for N s]"
+    until(lambda: "one" in (first := result_text(ask(here, "poll", job))) or "two" in first, "it writes")
+    assert timeless(ok_text(ask(here, "poll", job))) == f"[job {job}: running for N s]"
     (here.directory / "go").touch()
     last = ask(here, "wait", job)
     assert last.is_error
-    assert timeless(told(last)) == f"two\n[job {job}: exit code 3, after N s]"
-    assert timeless(told(ask(here, "poll", job))) == f"[job {job}: exit code 3, after N s]"
+    assert timeless(result_text(last)) == f"two\n[job {job}: exit code 3, after N s]"
+    assert timeless(result_text(ask(here, "poll", job))) == f"[job {job}: exit code 3, after N s]"
 
 
 def test_a_job_that_ends_well(here: Machine) -> None:
     job = started(here, "printf done")
-    assert timeless(said(ask(here, "wait", job))) == f"done\n[job {job}: exit code 0, after N s]"
+    assert timeless(ok_text(ask(here, "wait", job))) == f"done\n[job {job}: exit code 0, after N s]"
 
 
 def test_the_list(here: Machine) -> None:
-    assert said(ask(here, "list")) == "[no jobs]"
+    assert ok_text(ask(here, "list")) == "[no jobs]"
     first = started(here, "sleep 600 # " + "x" * 200)
     second = started(here, "true\n\n echo  two")
     ask(here, "wait", second)
-    one, two = timeless(said(ask(here, "list"))).split("\n")
+    one, two = timeless(ok_text(ask(here, "list"))).split("\n")
     assert one == f"{first}  running for N s  sleep 600 # {'x' * 88}…"
     assert two == f"{second}  exit code 0, after N s  true echo two"
 
 
 def test_waiting_has_an_end(here: Machine) -> None:
     job = started(here, "sleep 600")
-    assert timeless(said(ask(here, "wait", job, wait_seconds=0.05))) == f"[job {job}: running for N s]"
-    assert timeless(said(ask(here, "wait", job, wait_seconds=0))) == f"[job {job}: running for N s]"
+    assert timeless(ok_text(ask(here, "wait", job, wait_seconds=0.05))) == f"[job {job}: running for N s]"
+    assert timeless(ok_text(ask(here, "wait", job, wait_seconds=0))) == f"[job {job}: running for N s]"
 
 
 def test_who_no_longer_waits_ends_nothing(here: Machine) -> None:
@@ -98,7 +98,7 @@ def test_who_no_longer_waits_ends_nothing(here: Machine) -> None:
 
     here.run(give_up())
     (here.directory / "go").touch()
-    assert said(ask(here, "wait", job)).startswith("end\n")
+    assert ok_text(ask(here, "wait", job)).startswith("end\n")
 
 
 def test_killing(here: Machine) -> None:
@@ -107,15 +107,15 @@ def test_killing(here: Machine) -> None:
     until(lambda: len(pids(here.directory / "pids")) == 3, "it runs")
     killed = ask(here, "kill", job)
     assert not killed.is_error
-    assert timeless(told(killed)) == f"begun\n[job {job}: killed, after N s]"
+    assert timeless(result_text(killed)) == f"begun\n[job {job}: killed, after N s]"
     all_gone(here.directory / "pids")
-    assert timeless(said(ask(here, "kill", job))) == f"[job {job} had ended: killed, after N s]"
+    assert timeless(ok_text(ask(here, "kill", job))) == f"[job {job} had ended: killed, after N s]"
     assert ask(here, "poll", job).is_error
 
 
 def test_a_timeout_holds_in_the_background(here: Machine) -> None:
     job = started(here, "echo $$ >> pids; sleep 600", timeout=0.3)
-    words = timeless(told(ask(here, "wait", job)))
+    words = timeless(result_text(ask(here, "wait", job)))
     assert words == f"[job {job}: timed out after 0.3 s; the command and its processes were killed, after N s]".replace(
         "0.3 s", "N s"
     )
@@ -126,15 +126,15 @@ def test_a_signal_from_elsewhere(here: Machine) -> None:
     job = started(here, "echo $$ >> pids; exec sleep 600")
     until(lambda: bool(pids(here.directory / "pids")), "it runs")
     os.kill(pids(here.directory / "pids")[0], signal.SIGTERM)
-    assert "killed by SIGTERM, after" in told(ask(here, "wait", job))
+    assert "killed by SIGTERM, after" in result_text(ask(here, "wait", job))
 
 
 def test_input(here: Machine) -> None:
     job = started(here, 'read -r name; echo "hello $name"; cat; echo end')
-    assert said(ask(here, "input", job, text="wörld\n")) == f"[job {job}: 7 bytes written]"
-    assert said(ask(here, "input", job, text="rest")) == f"[job {job}: 4 bytes written]"
-    assert said(ask(here, "input", job)) == f"[job {job}: its standard input is closed]"
-    assert timeless(said(ask(here, "wait", job))) == f"hello wörld\nrestend\n[job {job}: exit code 0, after N s]"
+    assert ok_text(ask(here, "input", job, text="wörld\n")) == f"[job {job}: 7 bytes written]"
+    assert ok_text(ask(here, "input", job, text="rest")) == f"[job {job}: 4 bytes written]"
+    assert ok_text(ask(here, "input", job)) == f"[job {job}: its standard input is closed]"
+    assert timeless(ok_text(ask(here, "wait", job))) == f"hello wörld\nrestend\n[job {job}: exit code 0, after N s]"
     assert timeless(refused(here, "input", job, text="x")) == f"job {job} takes no input: exit code 0, after N s"
 
 
@@ -149,9 +149,9 @@ def test_input_after_its_end(here: Machine) -> None:
 
 def test_a_large_input_reaches_one_that_reads(here: Machine) -> None:
     job = started(here, "wc -c")
-    assert said(ask(here, "input", job, text="x" * 1_000_000)) == f"[job {job}: 1000000 bytes written]"
+    assert ok_text(ask(here, "input", job, text="x" * 1_000_000)) == f"[job {job}: 1000000 bytes written]"
     ask(here, "input", job)
-    assert said(ask(here, "wait", job)).split()[0] == "1000000"
+    assert ok_text(ask(here, "wait", job)).split()[0] == "1000000"
 
 
 def test_input_to_one_that_does_not_read(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,9 +182,9 @@ def test_two_who_write_at_once_write_one_after_the_other(here: Machine) -> None:
         until(lambda: waiting() == 0, "the command has emptied it")  # while the loop stands still
         return list(await asyncio.gather(first, write("b")))
 
-    assert [said(one) for one in here.run(both())] == [f"[job {job}: 200000 bytes written]"] * 2
+    assert [ok_text(one) for one in here.run(both())] == [f"[job {job}: 200000 bytes written]"] * 2
     ask(here, "input", job)
-    assert said(ask(here, "wait", job)).startswith("100000\n100000\nend\n")
+    assert ok_text(ask(here, "wait", job)).startswith("100000\n100000\nend\n")
 
 
 def test_closing_the_input_that_another_waits_to_write(here: Machine) -> None:
@@ -204,20 +204,20 @@ def test_closing_the_input_that_another_waits_to_write(here: Machine) -> None:
 
     here.run(close())
     other = started(here, "wc -c")
-    assert said(ask(here, "input", other, text="x" * 1_000_000)) == f"[job {other}: 1000000 bytes written]"
+    assert ok_text(ask(here, "input", other, text="x" * 1_000_000)) == f"[job {other}: 1000000 bytes written]"
 
 
 def test_without_input_it_waits_and_holds_nobody(here: Machine) -> None:
     job = started(here, "cat")
-    assert "running" in said(ask(here, "wait", job, wait_seconds=0.05))
+    assert "running" in ok_text(ask(here, "wait", job, wait_seconds=0.05))
 
 
 def test_more_output_than_an_answer_holds(here: Machine) -> None:
     job = started(here, "seq 100000; echo go > half; until [ -e go ]; do sleep 0.01; done; seq 100001 200000")
     here.run(soon((here.directory / "half").exists, "half is written"))
-    first = said(ask(here, "poll", job))
+    first = ok_text(ask(here, "poll", job))
     (here.directory / "go").touch()
-    second = said(ask(here, "wait", job))
+    second = ok_text(ask(here, "wait", job))
     (path,) = {*re.findall(r"all of it is in (\S+) …", first + second)}
     assert Path(path).read_text() == "".join(f"{number}\n" for number in range(1, 200_001))
     assert "\n200000\n[job" in second
@@ -246,7 +246,7 @@ def test_old_ones_are_forgotten(here: Machine, monkeypatch: pytest.MonkeyPatch) 
     """With their output, which may be large."""
     monkeypatch.setattr(jobs, "MOST_ENDED", 2)
     first = started(here, "seq 100000")
-    (path,) = re.findall(r"all of it is in (\S+) …", said(ask(here, "wait", first)))
+    (path,) = re.findall(r"all of it is in (\S+) …", ok_text(ask(here, "wait", first)))
     for _ in range(2):
         ask(here, "wait", started(here, "true"))
         assert Path(path).exists()
@@ -285,10 +285,10 @@ def test_a_start_that_nobody_waits_for_any_more(here: Machine) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await starting
         else:
-            number = int(said(await starting).split()[1])
+            number = int(ok_text(await starting).split()[1])
             await here.host.call("job", {"action": "kill", "id": number}, CALL)
 
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     before = len(os.listdir("/dev/fd"))
     for turns in range(12):
         here.run(cancel(turns))
@@ -311,9 +311,9 @@ def test_killing_before_its_first_step(here: Machine) -> None:
             await starting
         return killed
 
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     before = len(os.listdir("/dev/fd"))
-    assert "killed" in said(here.run(guess()))
+    assert "killed" in ok_text(here.run(guess()))
     assert here.host.name == "local"
     all_gone(here.directory / "pids")
     until(lambda: len(os.listdir("/dev/fd")) <= before, "all descriptors are closed")
@@ -322,7 +322,7 @@ def test_killing_before_its_first_step(here: Machine) -> None:
 def test_without_descriptors_it_says_so(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever of the pipes it is that cannot be made."""
     pipe = os.pipe
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     for allowed in range(2):
         left = iter(range(allowed))
 
@@ -346,7 +346,7 @@ def test_without_descriptors_it_says_so(here: Machine, monkeypatch: pytest.Monke
 def test_a_job_that_fails_by_the_systems_fault_says_so(here: Machine) -> None:
     async def fault() -> jobs.Job:
         place = here.host._place
-        job, reading = place.jobs.add("command", Output(place.kept))
+        job, reading = place.jobs.add("command", Output(place.output_files))
         os.close(reading)
 
         async def work() -> int | None:
@@ -357,7 +357,7 @@ def test_a_job_that_fails_by_the_systems_fault_says_so(here: Machine) -> None:
         return job
 
     job = here.run(fault())
-    assert "Input/output error, after" in told(ask(here, "poll", job.number))
+    assert "Input/output error, after" in result_text(ask(here, "poll", job.number))
 
 
 def test_its_input_is_no_other_jobs(here: Machine) -> None:
@@ -369,7 +369,7 @@ def test_its_input_is_no_other_jobs(here: Machine) -> None:
         await here.host.call("job", {"action": "input", "id": 1}, CALL)
         return await here.host.call("job", {"action": "wait", "id": 1}, CALL)
 
-    assert "exit code 0" in said(here.run(both()))
+    assert "exit code 0" in ok_text(here.run(both()))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.files.path_text import shown
+from a2a_bridge.hosts.local.files.path_text import quote_name
 from a2a_bridge.hosts.local.processes.command import Command
 from a2a_bridge.hosts.local.processes.exit_status import ending
 from a2a_bridge.hosts.local.workspace import Workspace
@@ -55,7 +55,7 @@ def _timeout(arguments: Bash, place: Workspace) -> float | None:
     for name, value in (arguments.env or {}).items():
         if not name or "=" in name or "\0" in name or "\0" in value:
             raise ToolError(f"env {name!r} cannot be set: a name is not empty and has no '=', and neither has NUL")
-    return _within(arguments.timeout, place.longest)
+    return _within(arguments.timeout, place.max_command_seconds)
 
 
 def _within(timeout: float | None, longest: float | None) -> float | None:
@@ -89,7 +89,7 @@ def _access(arguments: Bash, place: Workspace) -> Access:
     directory = place.path(arguments.cwd or ".")
     usual = directory == place.directory and not arguments.env
     opaque = any(map(_TELLING.match, arguments.env or {}))
-    return Access("exec", shown(str(directory)), arguments.command, usual, opaque)
+    return Access("exec", quote_name(str(directory)), arguments.command, usual, opaque)
 
 
 BASH = TypedTool(

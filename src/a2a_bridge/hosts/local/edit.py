@@ -16,9 +16,9 @@ from a2a_bridge.hosts.local.edits.diff import unified
 from a2a_bridge.hosts.local.edits.find import crlf
 from a2a_bridge.hosts.local.files.atomic_write import replace
 from a2a_bridge.hosts.local.files.encoding import UTF8, Encoding
+from a2a_bridge.hosts.local.files.file_type import type_name
 from a2a_bridge.hosts.local.files.lock import alone
-from a2a_bridge.hosts.local.files.mime_types import kind
-from a2a_bridge.hosts.local.files.path_text import leading, shown
+from a2a_bridge.hosts.local.files.path_text import path_and_target, quote_name
 from a2a_bridge.hosts.local.files.text_codec import decoded, encoded
 from a2a_bridge.hosts.local.workspace import Stopped, Workspace
 from a2a_bridge.hosts.typed import TypedTool
@@ -53,7 +53,7 @@ async def _edit(arguments: Edit, place: Workspace) -> Result:
 
 
 def _edited(path: Path, edits: list[Replacement], stopped: Stopped) -> str:
-    name = shown(str(path))
+    name = quote_name(str(path))
     try:
         with alone(path) as there, _opened(path, there) as file:
             status = os.fstat(file.fileno())
@@ -86,14 +86,14 @@ async def _preview(arguments: Edit, place: Workspace) -> str:
 
 def _changes(path: Path, edits: list[Replacement]) -> str:
     """The diff that the edit would answer now."""
-    name = shown(str(path))
+    name = quote_name(str(path))
     try:
         there = path.stat() if path.exists() else None
         with _opened(path, there) as file, _refusals(name):
             plan = _planned(file, os.fstat(file.fileno()), edits)
     except OSError as error:
         raise ToolError(f"{name}: {error.strerror or error}") from None
-    where = leading(path)
+    where = path_and_target(path)
     diff = _answer(name, plan.before, plan.revision, plan.encoding).partition("\n")[2]
     return diff if where == name else f"{where}\n{diff}"
 
@@ -121,10 +121,10 @@ def _showable(words: str) -> str:
 def _opened(path: Path, there: os.stat_result | None) -> Iterator[BinaryIO]:
     """Not to wait, should the path have become a FIFO since it was looked at."""
     if there is None:
-        raise ToolError(f"{shown(str(path))}: no such file; nothing was written; make a new file with write")
+        raise ToolError(f"{quote_name(str(path))}: no such file; nothing was written; make a new file with write")
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(mode := os.fstat(file.fileno()).st_mode):
-            raise ToolError(f"{shown(str(path))}: not a regular file but a {kind(mode)}; it was left alone")
+            raise ToolError(f"{quote_name(str(path))}: not a regular file but a {type_name(mode)}; it was left alone")
         yield file
 
 

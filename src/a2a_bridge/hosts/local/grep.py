@@ -110,10 +110,10 @@ class _Found(ABC):
         """The lines of the answer, in order, and how many of those that were counted each one is."""
 
     def records(
-        self, pieces: Iterator[bytes], kind: re.Pattern[bytes], end: bytes
+        self, pieces: Iterator[bytes], type_name: re.Pattern[bytes], end: bytes
     ) -> Iterator[tuple[str, re.Match[bytes]]]:
         """The records of wanted files."""
-        for record in ripgrep.records(pieces, kind, end):
+        for record in ripgrep.records(pieces, type_name, end):
             if record["searched"]:
                 self.searched = int(record["searched"])
                 continue

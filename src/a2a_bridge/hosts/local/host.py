@@ -27,14 +27,14 @@ class LocalHost:
     `longest` is the most seconds that a command may run, None for any number. `warnings` tell the owner what
     it lacks."""
 
-    def __init__(self, directory: Path, name: str = "local", longest: float | None = None) -> None:
+    def __init__(self, directory: Path, name: str = "local", max_command_seconds: float | None = None) -> None:
         self._name = name
-        self._place = Workspace(directory, longest)
+        self._place = Workspace(directory, max_command_seconds)
         searchable = ripgrep.find() is not None
         tools = [tool for tool in TOOLS if searchable or tool not in SEARCHES]
         self.warnings = () if searchable else (ripgrep.MISSING,)
-        self._shown = tuple(tool.shown for tool in tools)
-        self._tools = {tool.shown.name: tool for tool in tools}
+        self._shown = tuple(tool.definition for tool in tools)
+        self._tools = {tool.definition.name: tool for tool in tools}
 
     @property
     def name(self) -> str:

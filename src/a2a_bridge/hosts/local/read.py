@@ -11,10 +11,10 @@ import msgspec
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, Encoding, sniff
+from a2a_bridge.hosts.local.files.file_type import type_name
 from a2a_bridge.hosts.local.files.line_reader import LONGEST_LINE, Lines, seek_from_end
 from a2a_bridge.hosts.local.files.listing import described, entries
-from a2a_bridge.hosts.local.files.mime_types import kind
-from a2a_bridge.hosts.local.files.path_text import shown as shown_name
+from a2a_bridge.hosts.local.files.path_text import quote_name
 from a2a_bridge.hosts.local.workspace import Stopped, Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Image, Result, text
@@ -73,35 +73,35 @@ _WORDS = {
 def _lost(path: Path) -> str:
     """Of a link that leads nowhere: where to."""
     try:
-        return f" (a symbolic link to {shown_name(os.readlink(path))})"
+        return f" (a symbolic link to {quote_name(os.readlink(path))})"
     except (OSError, ValueError):
         return ""
 
 
 def _expect_regular(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise ToolError(f"{path}: not a regular file but a {kind(mode)}; it was not opened (bash can)")
+        raise ToolError(f"{path}: not a regular file but a {type_name(mode)}; it was not opened (bash can)")
 
 
 def _text(path: Path, file: BinaryIO, encoding: Encoding, arguments: Read, stopped: Stopped) -> str:
     lines, first, passed = _start(file, encoding, arguments.offset, stopped)
-    shown: list[str] = []
+    rows: list[str] = []
     ends: list[bytes] = []
     damaged = 0
     size, number = 0, first
     while line := lines.next():
-        if len(shown) == arguments.limit or size >= MOST_BYTES:
+        if len(rows) == arguments.limit or size >= MOST_BYTES:
             more = f"[more lines follow; continue with offset {number}]"
-            return "\n".join([*shown, *_notes(encoding, ends, damaged), more])
-        shown.append(f"{number:>6}\t{line.text}{_CUT if line.cut else ''}")
+            return "\n".join([*rows, *_notes(encoding, ends, damaged), more])
+        rows.append(f"{number:>6}\t{line.text}{_CUT if line.cut else ''}")
         ends.append(line.end)
         damaged += line.damaged
-        size += len(shown[-1].encode())
+        size += len(rows[-1].encode())
         number += 1
-    if not shown:
+    if not rows:
         return f"[no line {first}: the file has {passed} lines]" if passed else f"[empty file: {path}]"
     total = [f"[end of the file: {number - 1} lines]"] if first > 1 else []
-    return "\n".join([*shown, *_notes(encoding, ends, damaged), *total])
+    return "\n".join([*rows, *_notes(encoding, ends, damaged), *total])
 
 
 def _start(file: BinaryIO, encoding: Encoding, offset: int, stopped: Stopped) -> tuple[Lines, int, int]:

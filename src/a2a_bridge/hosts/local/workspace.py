@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.files.path_text import meant, shown
+from a2a_bridge.hosts.local.files.path_text import quote_name, unquote_path
 from a2a_bridge.hosts.local.processes.guardian import Guardian
 from a2a_bridge.hosts.local.processes.jobs import Jobs
 from a2a_bridge.hosts.local.processes.output_files import Kept
 from a2a_bridge.tool import Access, Tier
 
 # Reads that hang on a dead network disk hold a thread each; this many may, before other reads wait.
-MOST_THREADS = 64
+MAX_THREADS = 64
 # Reading keeps a core busy, and each reader takes its turns from the event loop; few suffice.
-MOST_READERS = 16
+MAX_READERS = 16
 
 # A question that pops up on the owner's desktop would keep a command waiting for somebody who does not know of it.
 _UNASKING = {"SSH_ASKPASS_REQUIRE": "never", "GIT_TERMINAL_PROMPT": "0"}
@@ -42,19 +42,19 @@ class Workspace:
     """One local host's surroundings, shared by its tools."""
 
     def __init__(
-        self, directory: Path, longest: float | None = None, clock: Callable[[], float] = time.monotonic
+        self, directory: Path, max_command_seconds: float | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """`longest` is the most seconds that a command may run, None for any number."""
         self.directory = directory
-        self.longest = longest
+        self.max_command_seconds = max_command_seconds
         self._name = secrets.token_hex(8)
         self._marks = count(1)
         self.guardian = Guardian(f"{self._name}.")
-        self.kept = Kept(self.guardian.clear_away)
+        self.output_files = Kept(self.guardian.clear_away)
         self.jobs = Jobs(clock)
         self.closed = False
-        self.threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="a2a-local")
-        self._readers = ThreadPoolExecutor(MOST_READERS, thread_name_prefix="a2a-local-read")
+        self.threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="a2a-local")
+        self._readers = ThreadPoolExecutor(MAX_READERS, thread_name_prefix="a2a-local-read")
 
     def path(self, given: str) -> Path:
         """A path from a caller: `~` expands, a relative one starts at the host's directory, and a name may be
@@ -65,7 +65,7 @@ class Workspace:
             raise ToolError(f"path {given!r} holds half a character (a lone surrogate); no file can have such a name")
         try:
             # Only as the first character: Path forgets the dot of `./~name`.
-            path = Path(meant(given))
+            path = Path(unquote_path(given))
             return self.directory / (path.expanduser() if given.startswith("~") else path)
         except RuntimeError:
             raise ToolError(f"path {given!r}: there is no such user's home directory") from None
@@ -74,7 +74,7 @@ class Workspace:
         """What a call that does no more than this would do, here, with that path. Raises ToolError for one that no
         file can have."""
         self.path(path)
-        return Access(tier, shown(str(self.directory)))
+        return Access(tier, quote_name(str(self.directory)))
 
     async def is_directory(self, path: Path) -> bool:
         """Looked up off the loop: a dead network disk may never answer."""
@@ -101,6 +101,6 @@ class Workspace:
     def close(self) -> None:
         self.closed = True
         self.guardian.close()
-        self.kept.close()
+        self.output_files.close()
         for pool in (self.threads, self._readers):
             pool.shutdown(wait=False, cancel_futures=True)

@@ -13,7 +13,7 @@ from a2a_bridge.hosts.local.edits.diff import overall, unified
 from a2a_bridge.hosts.local.files.atomic_write import regular, replace
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, sniff
 from a2a_bridge.hosts.local.files.lock import alone
-from a2a_bridge.hosts.local.files.path_text import leading
+from a2a_bridge.hosts.local.files.path_text import path_and_target
 from a2a_bridge.hosts.local.files.text_codec import decoded
 from a2a_bridge.hosts.local.workspace import Workspace
 from a2a_bridge.hosts.typed import TypedTool
@@ -129,7 +129,7 @@ async def _preview(arguments: Write, place: Workspace) -> str:
 
 def _changes(path: Path, arguments: Write) -> str:
     """What the write would change, told from the file as it is now."""
-    name = leading(path)
+    name = path_and_target(path)
     try:
         status = regular(path)
         if status is None:

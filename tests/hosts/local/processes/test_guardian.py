@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from a2a_bridge.hosts.local.processes.guardian import Guardian
-from tests.hosts import CALL, LOOPS, Machine, alive, all_gone, guardian_of, pids, said, soon, until
+from tests.hosts import CALL, LOOPS, Machine, alive, all_gone, guardian_of, ok_text, pids, soon, until
 from tests.support.processes import ROOT
 
 LINGERING = "sleep 600 & echo $! >> pids"
@@ -78,12 +78,12 @@ async def main(directory: Path, commands: list[str]) -> None:
     host = LocalHost(directory)
     before = commands[: commands.index("--")] if "--" in commands else []
     for command in ["true", *before]:
-        said(await host.call("bash", {"command": command}, CALL))
+        ok_text(await host.call("bash", {"command": command}, CALL))
     if before:
         old = guardian_of(host)
         os.kill(old, signal.SIGKILL)
         await soon(lambda: not alive(old), "the guardian has ended")
-        said(await host.call("bash", {"command": "true"}, CALL))
+        ok_text(await host.call("bash", {"command": "true"}, CALL))
         assert guardian_of(host) != old
     (directory / "guardian").write_text(f"{guardian_of(host)}\n")
     after = commands[len(before) + bool(before) :]
@@ -161,7 +161,7 @@ def test_a_new_guardian_knows_what_the_old_one_knew(loop: str, tmp_path: Path) -
 
 
 def test_closing_leaves_nothing(here: Machine) -> None:
-    said(here.bash(LINGERING))
+    ok_text(here.bash(LINGERING))
     guardian = here.guardian()
     lingering = pids(here.directory / "pids")
     assert all(map(alive, [guardian, *lingering]))
@@ -190,25 +190,25 @@ def test_closing_before_anything_has_run(here: Machine) -> None:
 
 
 def test_closing_twice(here: Machine) -> None:
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     here.run(here.host.close())
     here.run(here.host.close())
 
 
 def test_one_guardian_for_all(here: Machine) -> None:
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     first = here.guardian()
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     assert here.guardian() == first
 
 
 def test_a_guardian_that_was_killed_is_replaced(here: Machine) -> None:
-    said(here.bash(LINGERING))
+    ok_text(here.bash(LINGERING))
     first = here.guardian()
     os.kill(first, signal.SIGKILL)
     until(lambda: not alive(first), "the guardian has ended")
-    assert said(here.bash("echo works")) == "works\n"
-    assert said(here.bash("echo works")) == "works\n"
+    assert ok_text(here.bash("echo works")) == "works\n"
+    assert ok_text(here.bash("echo works")) == "works\n"
     second = here.guardian()
     assert second != first
     assert all(map(alive, [second, *pids(here.directory / "pids")]))
@@ -218,7 +218,7 @@ def test_a_guardian_that_was_killed_is_replaced(here: Machine) -> None:
 
 
 def test_closing_needs_no_guardian(here: Machine) -> None:
-    said(here.bash(LINGERING))
+    ok_text(here.bash(LINGERING))
     os.kill(here.guardian(), signal.SIGKILL)
     until(lambda: not alive(here.guardian()), "the guardian has ended")
     here.run(here.host.close())
@@ -226,7 +226,7 @@ def test_closing_needs_no_guardian(here: Machine) -> None:
 
 
 def test_closing_does_not_wait_for_a_guardian_that_is_stopped(here: Machine) -> None:
-    said(here.bash(LINGERING))
+    ok_text(here.bash(LINGERING))
     guardian = here.guardian()
     os.kill(guardian, signal.SIGSTOP)
     here.run(here.host.close())
@@ -245,7 +245,7 @@ def test_a_guardian_that_dies_under_a_running_command(here: Machine) -> None:
         os.kill(guardian, signal.SIGKILL)
         await soon(lambda: not alive(guardian), "the guardian has ended")
         (here.directory / "go").touch()
-        return said(await running)
+        return ok_text(await running)
 
     assert here.run(work()) == "done\n"
 
@@ -253,20 +253,20 @@ def test_a_guardian_that_dies_under_a_running_command(here: Machine) -> None:
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_a_guardian_stays_at_its_post(here: Machine, number: signal.Signals) -> None:
     """Also when somebody ends the bridge and its children by Ctrl-C or a group's SIGTERM."""
-    said(here.bash(LINGERING))
+    ok_text(here.bash(LINGERING))
     guardian = here.guardian()
     assert os.getsid(guardian) == guardian != os.getsid(0)
     for _ in range(3):
         os.kill(guardian, number)
-    said(here.bash("true"))
+    ok_text(here.bash("true"))
     assert here.guardian() == guardian
     assert alive(guardian)
 
 
 def test_commands_have_groups_of_their_own(here: Machine) -> None:
-    (one, two) = (said(here.bash("ps -o pid=,pgid=,sess= -p $$ 2>/dev/null || cat /proc/$$/stat")) for _ in range(2))
+    (one, two) = (ok_text(here.bash("ps -o pid=,pgid=,sess= -p $$ 2>/dev/null || cat /proc/$$/stat")) for _ in range(2))
     assert one != two
-    groups = said(here.bash(f"{sys.executable} -c 'import os; print(os.getppid(), os.getpgid(0), os.getsid(0))'; :"))
+    groups = ok_text(here.bash(f"{sys.executable} -c 'import os; print(os.getppid(), os.getpgid(0), os.getsid(0))'; :"))
     (shell, group, session) = map(int, groups.split())
     assert shell == group == session
     assert os.getpgid(0) != group
@@ -283,16 +283,16 @@ def test_ended_groups_are_struck_off(here: Machine, monkeypatch: pytest.MonkeyPa
         return write(descriptor, data)
 
     monkeypatch.setattr("a2a_bridge.hosts.local.processes.guardian.os.write", spy)
-    ended = int(said(here.bash("echo $$")))
+    ended = int(ok_text(here.bash("echo $$")))
     assert written == [f"- {ended}\n".encode()]
     written.clear()
-    lingers, sleeps = map(int, said(here.bash("sleep 600 >/dev/null 2>&1 & echo $$ $!")).split())
-    second = int(said(here.bash("echo $$")))
+    lingers, sleeps = map(int, ok_text(here.bash("sleep 600 >/dev/null 2>&1 & echo $$ $!")).split())
+    second = int(ok_text(here.bash("echo $$")))
     assert written == [f"- {second}\n".encode()], "a group of which one still lives stays on the list"
     os.kill(sleeps, signal.SIGKILL)
 
     def struck_off() -> bool:
-        said(here.bash("true"))
+        ok_text(here.bash("true"))
         return f"- {lingers}\n".encode() in written
 
     until(struck_off, "the group is struck off once the last of it is gone")

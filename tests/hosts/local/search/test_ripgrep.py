@@ -20,9 +20,9 @@ from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.glob import GLOB
 from a2a_bridge.hosts.local.grep import GREP
 from a2a_bridge.hosts.local.search import ripgrep
-from a2a_bridge.hosts.local.workspace import MOST_READERS, Workspace
+from a2a_bridge.hosts.local.workspace import MAX_READERS, Workspace
 from a2a_bridge.hosts.typed import TypedTool
-from tests.hosts import LOOPS, NOBODY, Machine, alive, all_gone, pids, soon, told, until
+from tests.hosts import LOOPS, NOBODY, Machine, alive, all_gone, pids, result_text, soon, until
 from tests.support.processes import ROOT
 
 # Where the real one would be too quick. It writes its id, then goes on for long.
@@ -130,7 +130,7 @@ def test_its_own_settings_do_not_count(here: Machine, monkeypatch: pytest.Monkey
     (here.directory / "settings").write_text("--ignore-case\n--max-count=1\n")
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(here.directory / "settings"))
     (here.directory / "f").write_text("x\nX\nx\n")
-    assert told(here.run(GREP({"pattern": "x", "path": "f"}, place_of(here)))) == "f:1:x\nf:3:x"
+    assert result_text(here.run(GREP({"pattern": "x", "path": "f"}, place_of(here)))) == "f:1:x\nf:3:x"
 
 
 def test_the_settings_of_the_bridge_are_its_own(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,8 +231,8 @@ def test_more_than_there_are_threads_at_once(here: Machine) -> None:
     (here.directory / "f").write_text("x\n")
 
     async def all_of_them() -> set[str]:
-        calls = (GREP({"pattern": "x"}, place_of(here)) for _ in range(3 * MOST_READERS))
-        return {told(one) for one in await asyncio.gather(*calls)}
+        calls = (GREP({"pattern": "x"}, place_of(here)) for _ in range(3 * MAX_READERS))
+        return {result_text(one) for one in await asyncio.gather(*calls)}
 
     assert here.run(all_of_them()) == {"f:1:x"}
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.files.mime_types import kind
+from a2a_bridge.hosts.local.files.file_type import type_name
 
 # A file's name may have 255 bytes; the draft beside it needs some of them.
 _NAME_BYTES = 200
@@ -24,7 +24,7 @@ def regular(path: Path) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
-        raise ToolError(f"{path}: not a regular file but a {kind(status.st_mode)}; it was left alone")
+        raise ToolError(f"{path}: not a regular file but a {type_name(status.st_mode)}; it was left alone")
     return status
 
 

@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from a2a_bridge.hosts.local.files.mime_types import kind
-from a2a_bridge.hosts.local.files.path_text import shown
+from a2a_bridge.hosts.local.files.file_type import type_name
+from a2a_bridge.hosts.local.files.path_text import quote_name
 
 
 def entries(path: Path) -> list["os.DirEntry[str]"]:
@@ -16,15 +16,15 @@ def entries(path: Path) -> list["os.DirEntry[str]"]:
 
 def described(entry: "os.DirEntry[str]") -> str:
     """One entry in a line."""
-    name = shown(entry.name)
+    name = quote_name(entry.name)
     try:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            return f"{name} -> {shown(os.readlink(entry.path))}  (symbolic link)"
+            return f"{name} -> {quote_name(os.readlink(entry.path))}  (symbolic link)"
     except OSError as error:
         return f"{name}  ({error.strerror})"
     if stat.S_ISDIR(status.st_mode):
         return f"{name}/"
     if stat.S_ISREG(status.st_mode):
         return f"{name}  {status.st_size} bytes"
-    return f"{name}  ({kind(status.st_mode)})"
+    return f"{name}  ({type_name(status.st_mode)})"

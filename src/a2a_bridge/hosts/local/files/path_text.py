@@ -8,13 +8,13 @@ _QUOTED = re.compile(r"\$'((?:[^'\\]|\\x[0-9a-f]{2}|\\[\\'])*)'")
 _ESCAPE = re.compile(rb"\\(?:x([0-9a-f]{2})|([\\']))")
 
 
-def leading(path: Path) -> str:
-    """A path as it is shown to a person who judges a change: with the file that its symlinks lead to."""
-    real = os.path.realpath(path)
-    return shown(str(path)) if real == os.path.normpath(path) else f"{shown(str(path))}, which is {shown(real)}"
+def path_and_target(path: Path) -> str:
+    """A path for the owner who approves a change: with the file that its symbolic links lead to."""
+    name, target = quote_name(str(path)), os.path.realpath(path)
+    return name if target == os.path.normpath(path) else f"{name}, which is {quote_name(target)}"
 
 
-def shown(name: str | bytes) -> str:
+def quote_name(name: str | bytes) -> str:
     """The name itself where all of it can be read, else quoted as bash's `$'…'`, byte by byte where need be."""
     text = os.fsdecode(name)
     if text.isprintable():
@@ -22,7 +22,7 @@ def shown(name: str | bytes) -> str:
     return "$'" + "".join(_quoted(character) for character in text) + "'"
 
 
-def meant(path: str) -> str:
+def unquote_path(path: str) -> str:
     """A path in which names may stand as `shown` writes them. (It quotes only what it has to write with `\\x`.)"""
     return _QUOTED.sub(lambda found: _unquoted(found[1]) if "\\x" in found[1] else found[0], path)
 

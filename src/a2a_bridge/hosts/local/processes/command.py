@@ -32,7 +32,7 @@ class Command:
     """A command line, where it runs, and what becomes of its output."""
 
     def __init__(self, place: Workspace, line: str, directory: Path, environment: Mapping[str, str]) -> None:
-        self.output = Output(place.kept)
+        self.output = Output(place.output_files)
         self.line = line
         self.started = asyncio.Event()
         self._place = place

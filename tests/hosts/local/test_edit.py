@@ -22,7 +22,7 @@ from a2a_bridge.hosts.local.files import atomic_write as replacing
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, Encoding, sniff
 from a2a_bridge.hosts.local.files.lock import LOCKS
 from a2a_bridge.hosts.local.workspace import Workspace
-from tests.hosts import NOBODY, as_nobody, said
+from tests.hosts import NOBODY, as_nobody, ok_text
 
 Change = dict[str, Any]
 
@@ -37,7 +37,7 @@ class Desk:
         self.runner = asyncio.Runner()
 
     def edit(self, *edits: Change, path: str | Path = "f") -> str:
-        return said(self.runner.run(EDIT({"path": str(path), "edits": list(edits)}, self.place)))
+        return ok_text(self.runner.run(EDIT({"path": str(path), "edits": list(edits)}, self.place)))
 
     def refused(self, *edits: Change, path: str | Path = "f") -> str:
         """An edit that is refused leaves everything as it is, and names the file."""
@@ -226,12 +226,12 @@ def test_wrong_arguments(desk: Desk, arguments: dict[str, Any], expected: str) -
 
 
 def test_every_argument_is_described() -> None:
-    shown = EDIT.shown.input_schema
+    shown = EDIT.definition.input_schema
     (inner,) = shown["$defs"].values()
     for properties in (shown["properties"], inner["properties"]):
         assert all(part["description"] for part in properties.values())
     assert shown["additionalProperties"] is inner["additionalProperties"] is False
-    assert len(EDIT.shown.description) < 150
+    assert len(EDIT.definition.description) < 150
 
 
 # --- What stays.
@@ -653,7 +653,7 @@ def test_edits_of_one_file_at_once_are_all_made(desk: Desk, links: int) -> None:
             for number in numbers
         ]
         for result in await asyncio.gather(*calls):
-            assert said(result).startswith("edited ")
+            assert ok_text(result).startswith("edited ")
 
     desk.runner.run(at_once())
     assert desk.file.read_text() == "".join(f"({number})\n" for number in numbers)

@@ -12,6 +12,6 @@ _KINDS = {
 }
 
 
-def kind(mode: int) -> str:
+def type_name(mode: int) -> str:
     """The name of a mode's file type."""
     return _KINDS.get(stat.S_IFMT(mode), "special file")

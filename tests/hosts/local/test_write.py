@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local import write as module
-from tests.hosts import CALL, NOBODY, Machine, as_nobody, said
+from tests.hosts import CALL, NOBODY, Machine, as_nobody, ok_text
 
 
 def write(here: Machine, path: str | Path, content: str, **arguments: Any) -> str:
-    return said(here.run(here.host.call("write", {"path": str(path), "content": content, **arguments}, CALL)))
+    return ok_text(here.run(here.host.call("write", {"path": str(path), "content": content, **arguments}, CALL)))
 
 
 def refused(here: Machine, path: str | Path, content: str = "x", **arguments: Any) -> str:
@@ -66,10 +66,10 @@ def test_any_text_is_written_as_it_is(shared: Machine, text: str, more: str) -> 
 def test_an_append_is_in_the_files_own_encoding(here: Machine, codec: str) -> None:
     file = here.directory / "f"
     file.write_bytes("你好,世界。这是一个测试文件。\n".encode(codec))
-    said = write(here, "f", "更多 🙂\n", append=True)
+    answer = write(here, "f", "更多 🙂\n", append=True)
     assert file.read_bytes().decode(codec) == "你好,世界。这是一个测试文件。\n更多 🙂\n"
-    assert "[encoding " in said
-    assert "no end" not in said
+    assert "[encoding " in answer
+    assert "no end" not in answer
 
 
 def test_an_append_that_the_file_has_no_bytes_for(here: Machine) -> None:
@@ -303,8 +303,8 @@ def test_a_full_disk_leaves_the_old_file(here: Machine, links: int) -> None:
         os.link(file, here.directory / "g")
     before = names(here.directory)
     with room_for(100_000):
-        said = refused(here, file, "x" * 200_000)
-        assert "nothing was written" in said
+        answer = refused(here, file, "x" * 200_000)
+        assert "nothing was written" in answer
         assert "nothing was written" in refused(here, file, "x" * 200_000, append=True)
         refused(here, "new", "x" * 200_000)
     assert file.read_text() == "old"

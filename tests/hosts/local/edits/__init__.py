@@ -1,0 +1,1 @@
+"""Exact edits of texts."""
