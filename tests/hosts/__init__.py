@@ -56,7 +56,7 @@ class Machine:
 
 
 def guardian_of(host: LocalHost) -> int:
-    process = host._place.guardian._process
+    process = host._workspace.guardian._process
     assert process is not None, "no command has run yet"
     return process.pid
 

@@ -9,10 +9,10 @@ from a2a_bridge.errors import ToolError
 from a2a_bridge.tool import Access, Result, Tool
 
 Arguments = TypeVar("Arguments", bound=msgspec.Struct)
-Place = TypeVar("Place")
+Context = TypeVar("Context")
 
 
-class TypedTool(Generic[Arguments, Place]):
+class TypedTool(Generic[Arguments, Context]):
     """A function of typed arguments and the place that it works in, as a tool. `access` tells what a call would do,
     `preview` shows what it would change.
 
@@ -24,9 +24,9 @@ class TypedTool(Generic[Arguments, Place]):
         name: str,
         description: str,
         arguments: type[Arguments],
-        run: Callable[[Arguments, Place], Awaitable[Result]],
-        access: Callable[[Arguments, Place], Access] = lambda *_: Access(),
-        preview: Callable[[Arguments, Place], Awaitable[str]] | None = None,
+        run: Callable[[Arguments, Context], Awaitable[Result]],
+        access: Callable[[Arguments, Context], Access] = lambda *_: Access(),
+        preview: Callable[[Arguments, Context], Awaitable[str]] | None = None,
     ) -> None:
         self.definition = Tool(name, description, schema(arguments))
         self._arguments = arguments
@@ -34,17 +34,17 @@ class TypedTool(Generic[Arguments, Place]):
         self._access = access
         self._preview = preview
 
-    async def __call__(self, arguments: object, place: Place) -> Result:
+    async def __call__(self, arguments: object, workspace: Context) -> Result:
         """Check the arguments and run. Raises ToolError that names the argument that is wrong."""
-        return await self._run(self._checked(arguments), place)
+        return await self._run(self._checked(arguments), workspace)
 
-    def access(self, arguments: object, place: Place) -> Access:
+    def access(self, arguments: object, workspace: Context) -> Access:
         """What the call would do. Raises ToolError, as it would itself."""
-        return self._access(self._checked(arguments), place)
+        return self._access(self._checked(arguments), workspace)
 
-    async def preview(self, arguments: object, place: Place) -> str:
+    async def preview(self, arguments: object, workspace: Context) -> str:
         """What the call would change; empty where there is nothing to show. Raises ToolError, as it would itself."""
-        return await self._preview(self._checked(arguments), place) if self._preview is not None else ""
+        return await self._preview(self._checked(arguments), workspace) if self._preview is not None else ""
 
     def _checked(self, arguments: object) -> Arguments:
         try:

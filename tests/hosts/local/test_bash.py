@@ -740,7 +740,7 @@ def test_no_descriptor_left_for_a_guardian(here: Machine, monkeypatch: pytest.Mo
 
     ok_text(here.bash("true"))
     before = descriptors()
-    monkeypatch.setattr(here.host._place.guardian, "pipe", refuse)
+    monkeypatch.setattr(here.host._workspace.guardian, "pipe", refuse)
     assert "Too many open files" in refused(here, "true")
     assert descriptors() == before
 

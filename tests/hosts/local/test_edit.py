@@ -19,7 +19,7 @@ from a2a_bridge.hosts.local import edit as module
 from a2a_bridge.hosts.local.edit import EDIT
 from a2a_bridge.hosts.local.edits import apply
 from a2a_bridge.hosts.local.files import atomic_write as replacing
-from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, Encoding, sniff
+from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, Encoding, detect_encoding
 from a2a_bridge.hosts.local.files.lock import LOCKS
 from a2a_bridge.hosts.local.workspace import Workspace
 from tests.hosts import NOBODY, as_nobody, ok_text
@@ -177,12 +177,12 @@ def test_no_match(desk: Desk, text: str, old: str, expected: str) -> None:
 
 
 def test_too_many(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply, "MOST_PLACES", 5)
+    monkeypatch.setattr(apply, "MAX_MATCHES", 5)
     desk.file.write_text("aaaaaa")
     assert "more than 5 times; use sed" in desk.refused(change("a", "b", all=True))
     desk.file.write_text("aaaaa")
     desk.edit(change("a", "b", all=True))
-    monkeypatch.setattr(apply, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(apply, "MAX_CHARACTERS", 100)
     assert "more than 100 characters" in desk.refused(change("b", "x" * 21, all=True))
     desk.edit(change("b", "x" * 20, all=True))
 
@@ -269,12 +269,12 @@ def test_all_but_the_passage_stays(shared: Desk, name: str, data: st.DataObject)
     new = [f"#{content}" for content in data.draw(st.lists(line, min_size=last - first + 1, max_size=last - first + 1))]
 
     def whole(middle: list[str]) -> bytes:
-        there = [*lines[:first], *middle, *lines[last + 1 :]]
-        text = beginning + "".join(content + end for content, end in zip(there, ends, strict=True))
+        data = [*lines[:first], *middle, *lines[last + 1 :]]
+        text = beginning + "".join(content + end for content, end in zip(data, ends, strict=True))
         return encoding.mark + text.encode(encoding.codec)
 
     before = whole(lines[first : last + 1])
-    assert sniff(before) == encoding
+    assert detect_encoding(before) == encoding
     shared.file.write_bytes(before)
     closing = "\n" if ends[last] and data.draw(st.booleans()) else ""
     answer = shared.edit(change("\n".join(lines[first : last + 1]) + closing, "\n".join(new) + closing))
@@ -317,7 +317,7 @@ def test_what_does_not_decode_is_shown_but_never_written_as_replacement_characte
 def test_bytes_are_not_joined_to_characters_unseen(desk: Desk) -> None:
     """In GB 18030 a stray byte and the ASCII letter after it may be one character."""
     text = CHINESE.encode("gb18030") * 400
-    assert sniff(text[:SAMPLE_BYTES]) == ENCODINGS["gb18030"][0]
+    assert detect_encoding(text[:SAMPLE_BYTES]) == ENCODINGS["gb18030"][0]
     desk.file.write_bytes(text + b"\x81 old\n")
     assert "beside bytes that do not decode" in desk.refused(change(" old", "old"))
     desk.edit(X)
@@ -358,7 +358,7 @@ def test_an_encoding_that_does_not_give_the_bytes_back(
     desk: Desk, codec: str, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.file.write_bytes(data)
-    monkeypatch.setattr("a2a_bridge.hosts.local.files.text_codec.sniff", lambda _: Encoding(codec, guessed=True))
+    monkeypatch.setattr("a2a_bridge.hosts.local.files.text_codec.detect_encoding", lambda _: Encoding(codec, guessed=True))
     assert f"its bytes do not survive being read and written as {codec.upper()} (a guess)" in desk.refused(X)
 
 
@@ -458,11 +458,11 @@ def test_a_fifo_that_takes_the_files_place_is_not_waited_for(desk: Desk, monkeyp
 
 def test_a_file_that_is_too_large(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk.file.open("wb") as file:
-        file.truncate(module.MOST_BYTES + 1)
-    with pytest.raises(ToolError, match=f"the file has {module.MOST_BYTES + 1} bytes, and more than"):
+        file.truncate(module.MAX_BYTES + 1)
+    with pytest.raises(ToolError, match=f"the file has {module.MAX_BYTES + 1} bytes, and more than"):
         desk.edit(X)
     desk.file.write_text("old!!")
-    monkeypatch.setattr(module, "MOST_BYTES", 5)
+    monkeypatch.setattr(module, "MAX_BYTES", 5)
     desk.edit(X)
 
 
@@ -553,7 +553,7 @@ def test_a_change_by_somebody_else_is_seen(
         drafts = set(contents(desk.directory)) - {"f", "g"}
         assert len(drafts) == (links == 1), "it is the last moment"
         act(desk.file)
-        after.append({name: there for name, there in contents(desk.directory).items() if name not in drafts})
+        after.append({name: data for name, data in contents(desk.directory).items() if name not in drafts})
 
     meanwhile(monkeypatch, change_it)
     with pytest.raises(ToolError) as caught:

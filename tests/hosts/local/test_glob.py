@@ -35,7 +35,7 @@ FILES = [
 
 
 def glob(here: Machine, pattern: str, **arguments: Any) -> list[str]:
-    return ok_text(here.run(GLOB({"pattern": pattern, **arguments}, here.host._place))).split("\n")
+    return ok_text(here.run(GLOB({"pattern": pattern, **arguments}, here.host._workspace))).split("\n")
 
 
 def refused(here: Machine, pattern: str, **arguments: Any) -> str:
@@ -316,7 +316,7 @@ def test_no_such_directory(here: Machine) -> None:
 )
 def test_wrong_arguments_are_named(here: Machine, arguments: object, words: str) -> None:
     with pytest.raises(ToolError) as caught:
-        here.run(GLOB(arguments, here.host._place))
+        here.run(GLOB(arguments, here.host._workspace))
     assert str(caught.value).startswith("invalid arguments for glob: ")
     assert words in str(caught.value)
 

@@ -23,7 +23,7 @@ LEFT_OUT = "; hidden and ignored files were left out (set hidden or no_ignore)"
 
 
 def grep(here: Machine, pattern: str, **arguments: Any) -> str:
-    return ok_text(here.run(GREP({"pattern": pattern, **arguments}, here.host._place)))
+    return ok_text(here.run(GREP({"pattern": pattern, **arguments}, here.host._workspace)))
 
 
 def refused(here: Machine, pattern: str, **arguments: Any) -> str:
@@ -213,7 +213,7 @@ def test_ripgrep_itself_holds_little_of_a_file(here: Machine) -> None:
     options = module._options(module.Grep("x"), GlobPattern("**", here.directory))
 
     def printed(name: str) -> bytes:
-        return here.run(ripgrep.run(here.host._place, here.directory / name, options, b"".join)).value
+        return here.run(ripgrep.run(here.host._workspace, here.directory / name, options, b"".join)).value
 
     assert len(printed("long")) < 20 * 2 * MOST_COLUMNS
     assert printed("many").count(b"./many\0") == MOST_MATCHES
@@ -451,7 +451,7 @@ def test_a_bad_pattern_is_told(here: Machine, pattern: str, words: str) -> None:
 )
 def test_wrong_arguments_are_named(here: Machine, arguments: object, words: str) -> None:
     with pytest.raises(ToolError) as caught:
-        here.run(GREP(arguments, here.host._place))
+        here.run(GREP(arguments, here.host._workspace))
     assert str(caught.value).startswith("invalid arguments for grep: ")
     assert words in str(caught.value)
 
@@ -480,7 +480,7 @@ def test_a_cancel_ends_the_search(tmp_path: Path, loop: str) -> None:
     os.truncate(tmp_path / "f", 2**40)
 
     async def cancel() -> None:
-        running = asyncio.create_task(GREP({"pattern": "y", "path": "f"}, here.host._place))
+        running = asyncio.create_task(GREP({"pattern": "y", "path": "f"}, here.host._workspace))
         await soon(lambda: bool(searching(tmp_path)), "ripgrep searches")
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

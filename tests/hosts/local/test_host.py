@@ -200,7 +200,7 @@ def test_half_a_character_would_fail(here: Machine) -> None:
 def test_a_file_that_tells_no_size_is_read_no_further_than_is_compared(
     here: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write, "_MOST_COMPARED_BYTES", 10)
+    monkeypatch.setattr(write, "_MAX_COMPARED_BYTES", 10)
     assert preview(here, "write", path="/proc/uptime", content="x") == (
         "put in the place of /proc/uptime, which has 0 bytes now"
     )

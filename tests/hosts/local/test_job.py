@@ -166,7 +166,7 @@ def test_input_to_one_that_does_not_read(here: Machine, monkeypatch: pytest.Monk
 def test_two_who_write_at_once_write_one_after_the_other(here: Machine) -> None:
     """Also when the second comes just as there is room again, and before the first has heard of it."""
     job = started(here, "until [ -e go ]; do sleep 0.01; done; cat | uniq -c | awk '{print $1}'; echo end")
-    standard_input = here.host._place.jobs.find(job)._stdin
+    standard_input = here.host._workspace.jobs.find(job)._stdin
 
     def waiting() -> int:
         return int.from_bytes(fcntl.ioctl(standard_input, termios.FIONREAD, bytes(4)), sys.byteorder)
@@ -304,7 +304,7 @@ def test_killing_before_its_first_step(here: Machine) -> None:
         starting = asyncio.create_task(
             here.host.call("bash", {"command": "echo $$ >> pids; sleep 600", "background": True}, CALL)
         )
-        while not here.host._place.jobs.all():
+        while not here.host._workspace.jobs.all():
             await asyncio.sleep(0)
         killed = await here.host.call("job", {"action": "kill", "id": 1}, CALL)
         with contextlib.suppress(ToolError):
@@ -345,7 +345,7 @@ def test_without_descriptors_it_says_so(here: Machine, monkeypatch: pytest.Monke
 
 def test_a_job_that_fails_by_the_systems_fault_says_so(here: Machine) -> None:
     async def fault() -> jobs.Job:
-        place = here.host._place
+        place = here.host._workspace
         job, reading = place.jobs.add("command", Output(place.output_files))
         os.close(reading)
 

@@ -19,8 +19,8 @@ from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local import read
 from a2a_bridge.hosts.local.files import line_reader as stream
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES
-from a2a_bridge.hosts.local.files.line_reader import LONGEST_LINE, PIECE_BYTES
-from a2a_bridge.hosts.local.read import DEFAULT_LINES, MOST_BYTES, MOST_IMAGE_BASE64
+from a2a_bridge.hosts.local.files.line_reader import MAX_LINE_LENGTH, PIECE_BYTES
+from a2a_bridge.hosts.local.read import DEFAULT_LINES, MAX_BYTES, MAX_IMAGE_BASE64
 from a2a_bridge.tool import Image
 from tests.hosts import CALL, Machine, as_nobody, soon
 
@@ -120,7 +120,7 @@ def test_a_number_over_a_million_keeps_its_digits(here: Machine) -> None:
     end=st.sampled_from(["\n", "\r\n"]),
     ended=st.booleans(),
     limit=st.integers(1, 40),
-    most=st.sampled_from([1, 30, 100, MOST_BYTES]),
+    most=st.sampled_from([1, 30, 100, MAX_BYTES]),
     piece=st.sampled_from([1, 2, 7, 50, PIECE_BYTES]),
 )
 def test_windows_put_together_are_the_file(
@@ -131,7 +131,7 @@ def test_windows_put_together_are_the_file(
     file = shared.directory / "tiled"
     file.write_bytes(content.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read, "MOST_BYTES", most)
+        patch.setattr(read, "MAX_BYTES", most)
         patch.setattr(stream, "PIECE_BYTES", piece)
         assert tiles(shared, file, limit=limit) == list(enumerate(lines, 1))
         beyond = len(lines) + limit
@@ -151,11 +151,11 @@ def test_the_byte_cap_tells_where_to_go_on(here: Machine) -> None:
 @pytest.mark.parametrize("line", ["🙂".encode() * 250, b"\xff" * 1000])
 def test_the_byte_cap_is_of_bytes(here: Machine, line: bytes) -> None:
     (here.directory / "f").write_bytes((line + b"\n") * 2000)
-    assert len(here.read("f").encode()) < MOST_BYTES + 4000
+    assert len(here.read("f").encode()) < MAX_BYTES + 4000
 
 
 def test_the_cap_still_gives_one_line(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "MOST_BYTES", 1)
+    monkeypatch.setattr(read, "MAX_BYTES", 1)
     (here.directory / "f").write_text("long\nlonger\n")
     assert window(here.read("f")) == ([(1, "long")], 2)
 
@@ -174,10 +174,11 @@ def test_past_the_end(here: Machine, content: str) -> None:
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
-@pytest.mark.parametrize("over", [-1, 0, 1, 2, LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 3 * LONGEST_LINE + 5])
+@pytest.mark.parametrize("over", [-1, 0, 1, 2, 16_000, MAX_LINE_LENGTH, 3 * MAX_LINE_LENGTH + 5])
 def test_a_long_line_is_cut_and_told(here: Machine, over: int, end: bytes) -> None:
-    (here.directory / "f").write_bytes(b"before\n" + b"z" * (LONGEST_LINE + over) + (end and end + b"after" + end))
-    shown = "z" * LONGEST_LINE + f" [line cut after {LONGEST_LINE} bytes]" if over > 0 else "z" * (LONGEST_LINE + over)
+    (here.directory / "f").write_bytes(b"before\n" + b"z" * (MAX_LINE_LENGTH + over) + (end and end + b"after" + end))
+    note = f" [line cut after {MAX_LINE_LENGTH} bytes]" if over > 0 else ""
+    shown = "z" * min(MAX_LINE_LENGTH, MAX_LINE_LENGTH + over) + note
     assert window(here.read("f")) == ([(1, "before"), (2, shown), *([(3, "after")] if end else [])], None)
 
 
@@ -187,17 +188,17 @@ def test_a_file_of_one_line_is_not_held_whole(here: Machine) -> None:
         out.write(b"q" * SAMPLE_BYTES)
         out.truncate(200_000_000)
     shown = here.read("f")
-    assert len(shown) < LONGEST_LINE + 100
-    assert shown.endswith(f" [line cut after {LONGEST_LINE} bytes]")
+    assert len(shown) < MAX_LINE_LENGTH + 100
+    assert shown.endswith(f" [line cut after {MAX_LINE_LENGTH} bytes]")
 
 
 def test_a_cut_beside_a_carriage_return_is_told_too(here: Machine) -> None:
-    (here.directory / "f").write_bytes(b"z" * LONGEST_LINE + b"\r" + b"more" * 10 + b"\n")
+    (here.directory / "f").write_bytes(b"z" * MAX_LINE_LENGTH + b"\r" + b"more" * 10 + b"\n")
     assert "[line cut" in here.read("f")
 
 
 def test_the_cut_of_a_long_line_spares_characters(here: Machine) -> None:
-    (here.directory / "f").write_bytes(b"z" * (LONGEST_LINE - 1) + "é".encode() * 10)
+    (here.directory / "f").write_bytes(b"z" * (MAX_LINE_LENGTH - 1) + "é".encode() * 10)
     assert "\ufffd" not in here.read("f")
 
 
@@ -263,12 +264,12 @@ def test_an_image_is_shown(here: Machine, kind: str) -> None:
 
 
 def test_an_image_that_is_too_large(here: Machine) -> None:
-    room = MOST_IMAGE_BASE64 // 4 * 3
+    room = MAX_IMAGE_BASE64 // 4 * 3
     (here.directory / "f").write_bytes(IMAGES["png"])
     os.truncate(here.directory / "f", room)
     (block,) = here.run(here.host.call("read", {"path": "f"}, CALL)).content
     assert isinstance(block, Image)
-    assert len(block.data) == MOST_IMAGE_BASE64
+    assert len(block.data) == MAX_IMAGE_BASE64
     os.truncate(here.directory / "f", room + 1)
     words = refused(here, "f")
     assert f"image/png of {room + 1} bytes; at most {room} can be sent" in words
@@ -345,8 +346,8 @@ def test_from_the_end(shared: Machine, lines: list[str], ended: bool, offset: in
     if whole[-1] == "":
         whole.pop()
     file = shared.directory / "tail"
-    encoded = content.encode(codec or "utf-8")
-    file.write_bytes(MARKS[codec] + encoded if codec else encoded)
+    encode_text = content.encode(codec or "utf-8")
+    file.write_bytes(MARKS[codec] + encode_text if codec else encode_text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream, "PIECE_BYTES", piece)
         shown = shared.read(file, offset=-offset)
@@ -374,13 +375,13 @@ def test_a_file_that_grows_meanwhile(here: Machine, monkeypatch: pytest.MonkeyPa
     """From the end, its lines are those that it had when it was opened; forward, as far as it goes then."""
     file = here.directory / "f"
 
-    class Growing(stream.Lines):
+    class Growing(stream.LineReader):
         def _fill(self) -> bool:
             with file.open("ab") as out:
                 out.write(b"more\n")
             return super()._fill()
 
-    monkeypatch.setattr(read, "Lines", Growing)
+    monkeypatch.setattr(read, "LineReader", Growing)
     file.write_bytes(b"one\ntwo\n")
     assert here.read("f", offset=-1) == "    -1\ttwo"
     file.write_bytes(b"one\ntwo\n")
@@ -408,8 +409,8 @@ def test_a_directory(here: Machine) -> None:
     (here.directory / "link").symlink_to("d")
     (here.directory / "lost").symlink_to("nowhere")
     os.mkfifo(here.directory / "pipe")
-    entries = [".hidden  0 bytes", "a  0 bytes", "b  5 bytes", "d/", "link -> d  (symbolic link)"]
-    assert here.read(".") == "\n".join([*entries, "lost -> nowhere  (symbolic link)", "pipe  (FIFO)"])
+    list_entries = [".hidden  0 bytes", "a  0 bytes", "b  5 bytes", "d/", "link -> d  (symbolic link)"]
+    assert here.read(".") == "\n".join([*list_entries, "lost -> nowhere  (symbolic link)", "pipe  (FIFO)"])
     assert here.read("link") == "not shown  0 bytes"
 
 
@@ -427,7 +428,7 @@ def test_entries_are_in_the_order_of_their_names(here: Machine) -> None:
 def test_a_large_directory_is_bounded(here: Machine) -> None:
     for number in range(3000):
         (here.directory / f"{number:0200}").touch()
-    assert len(here.read(".")) < MOST_BYTES + 4000
+    assert len(here.read(".")) < MAX_BYTES + 4000
 
 
 def test_entries_in_windows(here: Machine) -> None:

@@ -17,14 +17,14 @@ from a2a_bridge.hosts.local.edits.find import crlf
 from a2a_bridge.hosts.local.files.atomic_write import replace
 from a2a_bridge.hosts.local.files.encoding import UTF8, Encoding
 from a2a_bridge.hosts.local.files.file_type import type_name
-from a2a_bridge.hosts.local.files.lock import alone
+from a2a_bridge.hosts.local.files.lock import exclusive
 from a2a_bridge.hosts.local.files.path_text import path_and_target, quote_name
-from a2a_bridge.hosts.local.files.text_codec import decoded, encoded
+from a2a_bridge.hosts.local.files.text_codec import decode_text, encode_text
 from a2a_bridge.hosts.local.workspace import Stopped, Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
 
-MOST_BYTES = 128 * 1024 * 1024
+MAX_BYTES = 128 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
 _CHANGED = "changed by someone else while it was edited"
 
@@ -47,26 +47,26 @@ class Plan(NamedTuple):
     revision: Revision
 
 
-async def _edit(arguments: Edit, place: Workspace) -> Result:
-    path = place.path(arguments.path)
-    return text(await place.in_thread(lambda stopped: _edited(path, arguments.edits, stopped)))
+async def _edit(arguments: Edit, workspace: Workspace) -> Result:
+    path = workspace.path(arguments.path)
+    return text(await workspace.in_thread(lambda stopped: _edited(path, arguments.edits, stopped)))
 
 
 def _edited(path: Path, edits: list[Replacement], stopped: Stopped) -> str:
     name = quote_name(str(path))
     try:
-        with alone(path) as there, _opened(path, there) as file:
+        with exclusive(path) as status_before, _opened(path, status_before) as file:
             status = os.fstat(file.fileno())
             with _refusals(name):
                 data, encoding, before, revision = _planned(file, status, edits)
-                content = encoded(revision.text, encoding)
+                content = encode_text(revision.text, encoding)
 
             def check() -> None:
-                _expect_wanted(name, stopped)
+                _expect_active(name, stopped)
                 if not _same(path, file, status, data):
                     raise ToolError(f"{name}: {_CHANGED}; nothing was written; read it again")
 
-            _expect_wanted(name, stopped)
+            _expect_active(name, stopped)
             replace(path, content, status, check)
     except OSError as error:
         raise ToolError(f"{name}: {error.strerror or error}; nothing was written") from None
@@ -75,21 +75,21 @@ def _edited(path: Path, edits: list[Replacement], stopped: Stopped) -> str:
 
 def _planned(file: BinaryIO, status: os.stat_result, edits: list[Replacement]) -> Plan:
     data = _read(file, status)
-    encoding, before = decoded(data)
+    encoding, before = decode_text(data)
     return Plan(data, encoding, before, revise(before, edits, encoding))
 
 
-async def _preview(arguments: Edit, place: Workspace) -> str:
-    path = place.path(arguments.path)
-    return await place.in_thread(lambda _: _changes(path, arguments.edits))
+async def _preview(arguments: Edit, workspace: Workspace) -> str:
+    path = workspace.path(arguments.path)
+    return await workspace.in_thread(lambda _: _changes(path, arguments.edits))
 
 
 def _changes(path: Path, edits: list[Replacement]) -> str:
     """The diff that the edit would answer now."""
     name = quote_name(str(path))
     try:
-        there = path.stat() if path.exists() else None
-        with _opened(path, there) as file, _refusals(name):
+        status_before = path.stat() if path.exists() else None
+        with _opened(path, status_before) as file, _refusals(name):
             plan = _planned(file, os.fstat(file.fileno()), edits)
     except OSError as error:
         raise ToolError(f"{name}: {error.strerror or error}") from None
@@ -98,7 +98,7 @@ def _changes(path: Path, edits: list[Replacement]) -> str:
     return diff if where == name else f"{where}\n{diff}"
 
 
-def _expect_wanted(name: str, stopped: Stopped) -> None:
+def _expect_active(name: str, stopped: Stopped) -> None:
     if stopped():
         raise ToolError(f"{name}: the call was cancelled; nothing was written")
 
@@ -118,9 +118,9 @@ def _showable(words: str) -> str:
 
 
 @contextmanager
-def _opened(path: Path, there: os.stat_result | None) -> Iterator[BinaryIO]:
+def _opened(path: Path, status_before: os.stat_result | None) -> Iterator[BinaryIO]:
     """Not to wait, should the path have become a FIFO since it was looked at."""
-    if there is None:
+    if status_before is None:
         raise ToolError(f"{quote_name(str(path))}: no such file; nothing was written; make a new file with write")
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(mode := os.fstat(file.fileno()).st_mode):
@@ -129,11 +129,11 @@ def _opened(path: Path, there: os.stat_result | None) -> Iterator[BinaryIO]:
 
 
 def _read(file: BinaryIO, status: os.stat_result) -> bytes:
-    if status.st_size > MOST_BYTES:
+    if status.st_size > MAX_BYTES:
         raise ToolError(
-            f"the file has {status.st_size} bytes, and more than {MOST_BYTES} are not edited; use sed with bash"
+            f"the file has {status.st_size} bytes, and more than {MAX_BYTES} are not edited; use sed with bash"
         )
-    return file.read(MOST_BYTES)
+    return file.read(MAX_BYTES)
 
 
 def _same(path: Path, file: BinaryIO, status: os.stat_result, data: bytes) -> bool:
@@ -179,9 +179,9 @@ def _answer(name: str, before: str, revision: Revision, encoding: Encoding) -> s
         every = pairs == feeds
         notes.append("lines end in CRLF" if every else f"{pairs} lines end in CRLF, {feeds - pairs} in LF")
     plain = pairs == feeds and crlf(before) == before.count("\n")
-    said = [f"edited {name}: {revision.replaced} replacement{'' if revision.replaced == 1 else 's'}"]
-    said += [f"[{'; '.join(notes)}]"] if notes else []
-    return _showable("\n".join([*said, unified(before, after, revision.changes, name, plain)]))
+    message = [f"edited {name}: {revision.replaced} replacement{'' if revision.replaced == 1 else 's'}"]
+    message += [f"[{'; '.join(notes)}]"] if notes else []
+    return _showable("\n".join([*message, unified(before, after, revision.changes, name, plain)]))
 
 
 EDIT = TypedTool(
@@ -189,6 +189,6 @@ EDIT = TypedTool(
     "Replace exact text in a file: all edits or none. Keeps encoding, line ends, mode, owner, links. Answers a diff.",
     Edit,
     _edit,
-    lambda arguments, place: place.access("write", arguments.path),
+    lambda arguments, workspace: workspace.access("write", arguments.path),
     _preview,
 )

@@ -29,46 +29,46 @@ class LocalHost:
 
     def __init__(self, directory: Path, name: str = "local", max_command_seconds: float | None = None) -> None:
         self._name = name
-        self._place = Workspace(directory, max_command_seconds)
+        self._workspace = Workspace(directory, max_command_seconds)
         searchable = ripgrep.find() is not None
         tools = [tool for tool in TOOLS if searchable or tool not in SEARCHES]
         self.warnings = () if searchable else (ripgrep.MISSING,)
-        self._shown = tuple(tool.definition for tool in tools)
+        self._definitions = tuple(tool.definition for tool in tools)
         self._tools = {tool.definition.name: tool for tool in tools}
 
     @property
     def name(self) -> str:
-        jobs = self._place.jobs.running
+        jobs = self._workspace.jobs.running
         return f"{self._name} ({jobs} job{'' if jobs == 1 else 's'} in the background)" if jobs else self._name
 
     async def start(self) -> None:
-        if not self._place.directory.is_dir():
-            raise HostUnavailable(f"{self._place.directory} is not a directory")
+        if not self._workspace.directory.is_dir():
+            raise HostUnavailable(f"{self._workspace.directory} is not a directory")
 
     async def close(self) -> None:
-        await self._place.jobs.close()
-        self._place.close()
+        await self._workspace.jobs.close()
+        self._workspace.close()
 
     @property
     def known_tools(self) -> Sequence[Tool]:
-        return self._shown
+        return self._definitions
 
     async def tools(self) -> Sequence[Tool]:
-        return self._shown
+        return self._definitions
 
     async def call(self, name: str, arguments: object, call: Call) -> Result:
-        if self._place.closed:
+        if self._workspace.closed:
             raise HostUnavailable("it has ended")
-        return await self._tool(name)(arguments, self._place)
+        return await self._tool(name)(arguments, self._workspace)
 
     def access(self, name: str, arguments: object) -> Access:
-        return self._tool(name).access(arguments, self._place)
+        return self._tool(name).access(arguments, self._workspace)
 
     async def preview(self, name: str, arguments: object) -> str:
-        return await self._tool(name).preview(arguments, self._place)
+        return await self._tool(name).preview(arguments, self._workspace)
 
     async def halt(self) -> None:
-        await self._place.jobs.close()
+        await self._workspace.jobs.close()
 
     def _tool(self, name: str) -> TypedTool[Any, Workspace]:
         tool = self._tools.get(name)

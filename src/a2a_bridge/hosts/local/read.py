@@ -10,23 +10,23 @@ from typing import Annotated, BinaryIO
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, Encoding, sniff
+from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, Encoding, detect_encoding
 from a2a_bridge.hosts.local.files.file_type import type_name
-from a2a_bridge.hosts.local.files.line_reader import LONGEST_LINE, Lines, seek_from_end
-from a2a_bridge.hosts.local.files.listing import described, entries
+from a2a_bridge.hosts.local.files.line_reader import MAX_LINE_LENGTH, LineReader, seek_from_end
+from a2a_bridge.hosts.local.files.listing import describe, list_entries
 from a2a_bridge.hosts.local.files.path_text import quote_name
 from a2a_bridge.hosts.local.workspace import Stopped, Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Image, Result, text
 
 DEFAULT_LINES = 2000
-MOST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 # What clients take as one image; larger ones they drop, or fail on.
-MOST_IMAGE_BASE64 = 4_000_000
+MAX_IMAGE_BASE64 = 4_000_000
 IMAGES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
-SHOWN_HEX_BYTES = 64
-EVERY_LINE = 1 << 62
-_CUT = f" [line cut after {LONGEST_LINE} bytes]"
+HEX_BYTES = 64
+ALL_LINES = 1 << 62
+_CUT = f" [line cut after {MAX_LINE_LENGTH} bytes]"
 
 
 class Read(msgspec.Struct, forbid_unknown_fields=True):
@@ -37,11 +37,11 @@ class Read(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, description="Lines to show; default 2000.")] = DEFAULT_LINES
 
 
-async def _read(arguments: Read, place: Workspace) -> Result:
-    path = place.path(arguments.path)
+async def _read(arguments: Read, workspace: Workspace) -> Result:
+    path = workspace.path(arguments.path)
     if arguments.offset == 0:
         raise ToolError(f"{path}: offset 0 is no line; the first is 1, the last is -1")
-    return await place.in_thread(lambda stopped: _content(path, arguments, stopped))
+    return await workspace.in_thread(lambda stopped: _content(path, arguments, stopped))
 
 
 def _content(path: Path, arguments: Read, stopped: Stopped) -> Result:
@@ -55,13 +55,13 @@ def _content(path: Path, arguments: Read, stopped: Stopped) -> Result:
             status = os.fstat(descriptor)
             _expect_regular(path, status.st_mode)
             sample = file.read(SAMPLE_BYTES)
-            found = sniff(sample)
+            found = detect_encoding(sample)
             if isinstance(found, Binary):
                 return _binary(path, found, file, sample, status.st_size)
             return text(_text(path, file, found, arguments, stopped))
     except OSError as error:
         words = _WORDS.get(error.errno or 0, error.strerror or str(error))
-        raise ToolError(f"{path}: {words}{_lost(path)}") from None
+        raise ToolError(f"{path}: {words}{_link_target(path)}") from None
 
 
 _WORDS = {
@@ -70,7 +70,7 @@ _WORDS = {
 }
 
 
-def _lost(path: Path) -> str:
+def _link_target(path: Path) -> str:
     """Of a link that leads nowhere: where to."""
     try:
         return f" (a symbolic link to {quote_name(os.readlink(path))})"
@@ -90,7 +90,7 @@ def _text(path: Path, file: BinaryIO, encoding: Encoding, arguments: Read, stopp
     damaged = 0
     size, number = 0, first
     while line := lines.next():
-        if len(rows) == arguments.limit or size >= MOST_BYTES:
+        if len(rows) == arguments.limit or size >= MAX_BYTES:
             more = f"[more lines follow; continue with offset {number}]"
             return "\n".join([*rows, *_notes(encoding, ends, damaged), more])
         rows.append(f"{number:>6}\t{line.text}{_CUT if line.cut else ''}")
@@ -104,16 +104,16 @@ def _text(path: Path, file: BinaryIO, encoding: Encoding, arguments: Read, stopp
     return "\n".join([*rows, *_notes(encoding, ends, damaged), *total])
 
 
-def _start(file: BinaryIO, encoding: Encoding, offset: int, stopped: Stopped) -> tuple[Lines, int, int]:
+def _start(file: BinaryIO, encoding: Encoding, offset: int, stopped: Stopped) -> tuple[LineReader, int, int]:
     """The lines from the offset on, the first one's number, and how many were passed on the way.
 
     Numbers from the end stay negative, so that nobody has to count a large file to see its last lines.
     """
     start = len(encoding.mark)
 
-    def lines(size: int | None = None) -> Lines:
+    def lines(size: int | None = None) -> LineReader:
         file.seek(max(start, file.tell()))
-        return Lines(file, encoding, stopped, size)
+        return LineReader(file, encoding, stopped, size)
 
     file.seek(start)
     if offset > 0:
@@ -121,15 +121,15 @@ def _start(file: BinaryIO, encoding: Encoding, offset: int, stopped: Stopped) ->
         return forward, offset, forward.skip(offset - 1)
     size = os.fstat(file.fileno()).st_size
     if size > start and not encoding.wide:
-        there = seek_from_end(file, -offset, size, stopped)
-        return lines(size - max(start, file.tell())), -there, 0
+        count = seek_from_end(file, -offset, size, stopped)
+        return lines(size - max(start, file.tell())), -count, 0
     # No way back: /proc tells no sizes, and bytes do not show where a wide line feed is.
-    total = lines().skip(EVERY_LINE)
+    total = lines().skip(ALL_LINES)
     file.seek(start)
     last = lines()
-    there = min(total, -offset)
-    last.skip(total - there)
-    return last, -there, 0
+    count = min(total, -offset)
+    last.skip(total - count)
+    return last, -count, 0
 
 
 def _notes(encoding: Encoding, ends: list[bytes], damaged: int) -> list[str]:
@@ -146,8 +146,8 @@ def _notes(encoding: Encoding, ends: list[bytes], damaged: int) -> list[str]:
 
 def _binary(path: Path, found: Binary, file: BinaryIO, sample: bytes, size: int) -> Result:
     if found.mime not in IMAGES:
-        return text(f"[binary file {path}: {found.mime}, {size} bytes; it begins {sample[:SHOWN_HEX_BYTES].hex(' ')}]")
-    room = MOST_IMAGE_BASE64 // 4 * 3
+        return text(f"[binary file {path}: {found.mime}, {size} bytes; it begins {sample[:HEX_BYTES].hex(' ')}]")
+    room = MAX_IMAGE_BASE64 // 4 * 3
     file.seek(0)
     content = file.read(room + 1)
     if len(content) > room:
@@ -158,15 +158,15 @@ def _binary(path: Path, found: Binary, file: BinaryIO, sample: bytes, size: int)
 
 
 def _entries(path: Path, arguments: Read) -> str:
-    found = entries(path)
+    found = list_entries(path)
     first = arguments.offset if arguments.offset > 0 else max(1, len(found) + arguments.offset + 1)
     lines: list[str] = []
     size = 0
     for number, entry in enumerate(found[first - 1 :], first):
-        if len(lines) == arguments.limit or size >= MOST_BYTES:
+        if len(lines) == arguments.limit or size >= MAX_BYTES:
             lines.append(f"[{len(found) - number + 1} more entries; continue with offset {number}]")
             break
-        lines.append(described(entry))
+        lines.append(describe(entry))
         size += len(lines[-1].encode(errors="replace"))
     if not lines:
         return f"[no entry {first}: the directory has {len(found)}]" if found else f"[empty directory: {path}]"
@@ -179,5 +179,5 @@ READ = TypedTool(
     "tell of more lines, CRLF and encodings. A directory gives its entries with sizes, PNG/JPEG/GIF/WebP the image.",
     Read,
     _read,
-    lambda _, place: place.access("read"),
+    lambda _, workspace: workspace.access("read"),
 )

@@ -56,19 +56,19 @@ class Workspace:
         self.threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="a2a-local")
         self._readers = ThreadPoolExecutor(MAX_READERS, thread_name_prefix="a2a-local-read")
 
-    def path(self, given: str) -> Path:
+    def path(self, text: str) -> Path:
         """A path from a caller: `~` expands, a relative one starts at the host's directory, and a name may be
         written as it was shown. Raises ToolError."""
-        if "\0" in given:
-            raise ToolError(f"path {given!r} holds a NUL character; no file can have such a name")
-        if not _encodable(given):
-            raise ToolError(f"path {given!r} holds half a character (a lone surrogate); no file can have such a name")
+        if "\0" in text:
+            raise ToolError(f"path {text!r} holds a NUL character; no file can have such a name")
+        if not _encodable(text):
+            raise ToolError(f"path {text!r} holds half a character (a lone surrogate); no file can have such a name")
         try:
             # Only as the first character: Path forgets the dot of `./~name`.
-            path = Path(unquote_path(given))
-            return self.directory / (path.expanduser() if given.startswith("~") else path)
+            path = Path(unquote_path(text))
+            return self.directory / (path.expanduser() if text.startswith("~") else path)
         except RuntimeError:
-            raise ToolError(f"path {given!r}: there is no such user's home directory") from None
+            raise ToolError(f"path {text!r}: there is no such user's home directory") from None
 
     def access(self, tier: Tier, path: str = ".") -> Access:
         """What a call that does no more than this would do, here, with that path. Raises ToolError for one that no

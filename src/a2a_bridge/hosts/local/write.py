@@ -9,18 +9,18 @@ from typing import Annotated
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.edits.diff import overall, unified
-from a2a_bridge.hosts.local.files.atomic_write import regular, replace
-from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, sniff
-from a2a_bridge.hosts.local.files.lock import alone
+from a2a_bridge.hosts.local.edits.diff import single_change, unified
+from a2a_bridge.hosts.local.files.atomic_write import regular_status, replace
+from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, detect_encoding
+from a2a_bridge.hosts.local.files.lock import exclusive
 from a2a_bridge.hosts.local.files.path_text import path_and_target
-from a2a_bridge.hosts.local.files.text_codec import decoded
+from a2a_bridge.hosts.local.files.text_codec import decode_text
 from a2a_bridge.hosts.local.workspace import Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Access, Result, text
 
 # Larger files are not compared for a person, who would not read the difference either.
-_MOST_COMPARED_BYTES = 1024 * 1024
+_MAX_COMPARED_BYTES = 1024 * 1024
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
@@ -32,14 +32,14 @@ class Write(msgspec.Struct, forbid_unknown_fields=True):
     append: Annotated[bool, msgspec.Meta(description="Add to the end instead of replacing.")] = False
 
 
-async def _write(arguments: Write, place: Workspace) -> Result:
-    path = _path(arguments, place)
-    return text(await place.in_thread(lambda _: _written(path, arguments)))
+async def _write(arguments: Write, workspace: Workspace) -> Result:
+    path = _path(arguments, workspace)
+    return text(await workspace.in_thread(lambda _: _written(path, arguments)))
 
 
-def _path(arguments: Write, place: Workspace) -> Path:
+def _path(arguments: Write, workspace: Workspace) -> Path:
     """Where it would write. Raises ToolError for what cannot be written at all."""
-    path = place.path(arguments.path)
+    path = workspace.path(arguments.path)
     if arguments.path.endswith("/"):
         raise ToolError(f"{path}: nothing was written; {arguments.path!r} ends like a directory; leave the last / out")
     if half := _HALVES.search(arguments.content):
@@ -53,7 +53,7 @@ def _written(path: Path, arguments: Write) -> str:
     content = arguments.content
     lines = content.count("\n") + (not content.endswith("\n") and bool(content))
     try:
-        with alone(path) as status:
+        with exclusive(path) as status:
             if status is None:
                 Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
             if arguments.append and status is not None:
@@ -98,7 +98,7 @@ def _add(file: FileIO, content: bytes) -> None:
 def _fitting(path: Path, file: FileIO, size: int, added: str) -> tuple[bytes, str]:
     """The bytes to add, and notes. Raises ToolError when the file is no text, or has no bytes for such characters."""
     sample = os.pread(file.fileno(), SAMPLE_BYTES, 0)
-    encoding = sniff(sample)
+    encoding = detect_encoding(sample)
     if isinstance(encoding, Binary):
         raise ToolError(f"{path}: nothing was written; it is no text ({encoding.mime}); append with bash")
     try:
@@ -117,44 +117,44 @@ def _fitting(path: Path, file: FileIO, size: int, added: str) -> tuple[bytes, st
     return content, f"\n[{'; '.join(notes)}]" if notes else ""
 
 
-def _access(arguments: Write, place: Workspace) -> Access:
-    _path(arguments, place)
-    return place.access("write")
+def _access(arguments: Write, workspace: Workspace) -> Access:
+    _path(arguments, workspace)
+    return workspace.access("write")
 
 
-async def _preview(arguments: Write, place: Workspace) -> str:
-    path = _path(arguments, place)
-    return await place.in_thread(lambda _: _changes(path, arguments))
+async def _preview(arguments: Write, workspace: Workspace) -> str:
+    path = _path(arguments, workspace)
+    return await workspace.in_thread(lambda _: _changes(path, arguments))
 
 
 def _changes(path: Path, arguments: Write) -> str:
     """What the write would change, told from the file as it is now."""
     name = path_and_target(path)
     try:
-        status = regular(path)
+        status = regular_status(path)
         if status is None:
             return f"{name} does not exist yet"
         if arguments.append:
             return f"added to the end of {name}, which has {_count(status.st_size, 'byte')} now"
-        there = _beginning(path)
+        data = _beginning(path)
     except OSError as error:
         raise ToolError(f"{name}: {error.strerror or error}") from None
-    if len(there) > _MOST_COMPARED_BYTES or len(arguments.content) > _MOST_COMPARED_BYTES:
+    if len(data) > _MAX_COMPARED_BYTES or len(arguments.content) > _MAX_COMPARED_BYTES:
         return f"put in the place of {name}, which has {_count(status.st_size, 'byte')} now"
     try:
-        encoding, before = decoded(there)
+        encoding, before = decode_text(data)
     except ToolError as error:
         return f"put in the place of {name}: {error}"
-    told = "" if encoding == UTF8 else f"[it is {encoding} now, and will be UTF-8]\n"
-    change = overall(before, arguments.content)
+    note = "" if encoding == UTF8 else f"[it is {encoding} now, and will be UTF-8]\n"
+    change = single_change(before, arguments.content)
     changed = unified(before, arguments.content, [change], name, False) if change else "[no change]"
-    return _HALVES.sub("\ufffd", f"{told}{changed}")
+    return _HALVES.sub("\ufffd", f"{note}{changed}")
 
 
 def _beginning(path: Path) -> bytes:
     """No more of the file than is compared, however long it is, and without waiting for it."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-        return file.read(_MOST_COMPARED_BYTES + 1) or b""
+        return file.read(_MAX_COMPARED_BYTES + 1) or b""
 
 
 WRITE = TypedTool(

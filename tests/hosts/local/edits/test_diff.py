@@ -8,17 +8,25 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from a2a_bridge.hosts.local.edits import diff
-from a2a_bridge.hosts.local.edits.diff import LONGEST_LINE, MOST_CHARACTERS, Change, differing, split, then, unified
+from a2a_bridge.hosts.local.edits.diff import (
+    MAX_CHARACTERS,
+    MAX_LINE_LENGTH,
+    Change,
+    combine,
+    differing_runs,
+    split,
+    unified,
+)
 
 Replaced = tuple[str, list[Change]]
 
 TEXT = st.lists(st.sampled_from(["a", "b", "\n", "a\n", "b\n", "c\nd\n"]), max_size=40).map("".join)
 
 
-def changed(text: str, places: list[tuple[int, int]], new: str) -> Replaced:
+def changed(text: str, spans: list[tuple[int, int]], new: str) -> Replaced:
     """Those places in order, as far as they are apart, replaced."""
     parts, changes, at, shift = [], [], 0, 0
-    for start, end in sorted(places):
+    for start, end in sorted(spans):
         if at <= start <= end <= len(text):
             parts += [text[at:start], new]
             changes.append(Change(start, end, start + shift, start + shift + len(new)))
@@ -64,18 +72,18 @@ def test_the_diff_of_any_changes_makes_the_new_text_of_the_old(
     text: str, steps: list[tuple[list[tuple[int, int]], str]]
 ) -> None:
     now, changes = text, list[Change]()
-    for places, new in steps:
-        now, step = changed(now, places, new)
-        changes = then(changes, step)
+    for spans, new in steps:
+        now, step = changed(now, spans, new)
+        changes = combine(changes, step)
     assert patched(text, unified(text, now, changes, "f", plain_ends=False)) == now
 
 
 @given(text=TEXT, steps=st.lists(st.tuples(PLACES, TEXT), max_size=4))
 def test_between_changes_both_texts_are_the_same(text: str, steps: list[tuple[list[tuple[int, int]], str]]) -> None:
     now, changes = text, list[Change]()
-    for places, new in steps:
-        now, step = changed(now, places, new)
-        changes = then(changes, step)
+    for spans, new in steps:
+        now, step = changed(now, spans, new)
+        changes = combine(changes, step)
     at = new_at = 0
     for start, end, new_start, new_end in [*changes, Change(len(text), len(text), len(now), len(now))]:
         assert text[at:start] == now[new_at:new_start]
@@ -85,7 +93,7 @@ def test_between_changes_both_texts_are_the_same(text: str, steps: list[tuple[li
 @given(old=st.lists(st.sampled_from("abc")), new=st.lists(st.sampled_from("abc")), few=st.sampled_from([0, 100]))
 def test_runs_that_differ(old: list[str], new: list[str], few: int) -> None:
     made, at = [], 0
-    for a, b, c, d in differing(old, new, few):
+    for a, b, c, d in differing_runs(old, new, few):
         assert a < b or c < d
         assert old[a:b] != new[c:d]
         made += old[at:a] + new[c:d]
@@ -111,8 +119,8 @@ def test_three_lines_around() -> None:
 
 def test_far_changes_have_hunks_of_their_own() -> None:
     text = "".join(f"{number}\n" for number in range(100, 200))
-    places = [(start, start + 3) for start in map(text.index, ("110", "117", "125"))]
-    now, changes = changed(text, places, "x")
+    spans = [(start, start + 3) for start in map(text.index, ("110", "117", "125"))]
+    now, changes = changed(text, spans, "x")
     rows = unified(text, now, changes, "f", plain_ends=False).split("\n")
     assert [row for row in rows if row.startswith("@@")] == ["@@ -8,14 +8,14 @@", "@@ -23,7 +23,7 @@"]
 
@@ -131,7 +139,7 @@ def test_a_long_line_is_shown_near_its_change() -> None:
     assert "xxxold" not in rows[2]
     assert "xxxNEWyyy" in rows[2]
     assert "xxxoldyyy" in rows[1]
-    assert all(len(row) < LONGEST_LINE + 50 for row in rows)
+    assert all(len(row) < MAX_LINE_LENGTH + 50 for row in rows)
     assert rows[1].endswith("… [2000003 characters]")
 
 
@@ -145,7 +153,7 @@ def test_of_a_long_diff_the_middle_is_left_out() -> None:
     (cut,) = [place for place, row in enumerate(rows) if row.startswith("[…")]
     missing = int(re.findall(r"\d+", rows[cut])[0])
     assert len(rows) - 1 + missing == 3 + 20_000
-    assert MOST_CHARACTERS - 100 < len(text) < MOST_CHARACTERS + 100
+    assert MAX_CHARACTERS - 100 < len(text) < MAX_CHARACTERS + 100
 
 
 def test_lines_are_compared_closely_only_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,8 +168,8 @@ def test_lines_are_compared_closely_only_where_they_are_few(monkeypatch: pytest.
     old = "".join(f"{number}\n" for number in range(100_000))
     now, changes = changed(old, [(0, len(old))], old.replace("5", "6"))
     unified(old, now, changes, "f", plain_ends=False)
-    places = [(found.start(), found.end()) for found in re.finditer("1\n2\n", old * 200)]
-    unified(old * 200, *changed(old * 200, places, "1\n3\n"), "f", plain_ends=False)
+    spans = [(found.start(), found.end()) for found in re.finditer("1\n2\n", old * 200)]
+    unified(old * 200, *changed(old * 200, spans, "1\n3\n"), "f", plain_ends=False)
     assert compared == []
     unified(old, *changed(old, [(0, 12)], "0\nx\n2\ny\n4\n5\n"), "f", plain_ends=False)
     assert compared == [3]

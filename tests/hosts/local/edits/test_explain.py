@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_bridge.hosts.local.edits import closest_match, invisible_characters, normalized_text
-from a2a_bridge.hosts.local.edits.explain import why
-from a2a_bridge.hosts.local.edits.normalized_text import PIECE, Folded, fold
-from a2a_bridge.hosts.local.edits.normalized_text import tokens as folded_tokens
+from a2a_bridge.hosts.local.edits.explain import explain_mismatch
+from a2a_bridge.hosts.local.edits.normalized_text import PIECE, NormalizedText, normalize
+from a2a_bridge.hosts.local.edits.normalized_text import tokens as normalized_tokens
 
 
 @pytest.mark.parametrize(
@@ -53,89 +53,90 @@ from a2a_bridge.hosts.local.edits.normalized_text import tokens as folded_tokens
     ],
 )
 def test_what_cannot_be_seen_is_named(text: str, old: str, expected: str) -> None:
-    said = why(text, old)
-    assert said.startswith("nearly the same is at line ")
-    assert expected in said
+    message = explain_mismatch(text, old)
+    assert message.startswith("nearly the same is at line ")
+    assert expected in message
 
 
 def test_the_line_is_shown_and_only_what_differs_is_told() -> None:
     text = "one\r\n\ttwo\r\n  three\r\nfour\r\n"
-    assert why(text, "one\n\ttwo\n\tthree\nfour\n") == (
+    assert explain_mismatch(text, "one\n\ttwo\n\tthree\nfour\n") == (
         "nearly the same is at line 2, but line 3 begins with 2 spaces where old has a tab:\n     2\t\ttwo"
     )
-    assert why("a\u00a0b\n\t\tc\n", "a b\n").startswith(
+    assert explain_mismatch("a\u00a0b\n\t\tc\n", "a b\n").startswith(
         "nearly the same is at line 1, but line 1 has a no-break space (U+00A0) where old has a space:"
     )
-    assert "line 9 has a tab where old has a space" in why("x\r\n" * 8 + "a\tb\r\n", "x\n" * 8 + "a b\n")
-    assert "; " in why("a b\u00a0c\u00a0d\n", "a\tb c d")
-    assert why("a a a a a a\n", "a\ta\ta\ta\ta\ta").count("where") == 3
+    assert "line 9 has a tab where old has a space" in explain_mismatch("x\r\n" * 8 + "a\tb\r\n", "x\n" * 8 + "a b\n")
+    assert "; " in explain_mismatch("a b\u00a0c\u00a0d\n", "a\tb c d")
+    assert explain_mismatch("a a a a a a\n", "a\ta\ta\ta\ta\ta").count("where") == 3
 
 
 def test_a_place_behind_much_is_found() -> None:
     text = "  much that is before\t\n" * 30_000 + "foo\u00a0bar\n" + "x\n" * 30_000
-    assert "line 30001 has a no-break space (U+00A0) where old has a space:\n 30001\tfoo" in why(text, "foo bar")
+    expected = "line 30001 has a no-break space (U+00A0) where old has a space:\n 30001\tfoo"
+    assert expected in explain_mismatch(text, "foo bar")
     one = "word  " * 50_000 + "foo\tbar" + " word" * 50_000
-    said = why(one, "foo bar")
-    assert "line 1 has a tab where old has a space" in said
-    assert "foo\tbar" in said
-    assert len(said) < 500
+    message = explain_mismatch(one, "foo bar")
+    assert "line 1 has a tab where old has a space" in message
+    assert "foo\tbar" in message
+    assert len(message) < 500
 
 
 @pytest.mark.parametrize("old", ["     1\tone\n     2\ttwo\n", "     1\tone", "123456\tone\n"])
 def test_line_numbers_of_read(old: str) -> None:
-    said = why("zero\none\ntwo\n", old)
-    assert said == "old has the line numbers that read shows; without them it is there, in line 2"
+    message = explain_mismatch("zero\none\ntwo\n", old)
+    assert message == "old has the line numbers that read shows; without them it is there, in line 2"
 
 
 def test_line_numbers_of_read_and_more() -> None:
-    said = why("zero\r\none\r\n\ttwo\r\n", "     1\tone\n     2\t  two\n")
-    assert said.startswith("old has the line numbers that read shows; leave them out. Besides, nearly the same is at")
-    assert "line 3 begins with a tab where old has 2 spaces" in said
-    assert "line numbers" not in why("a\tb\n", "c\td")
-    assert "line numbers" not in why("1 x\n", "     1\ta\nb\n")
+    message = explain_mismatch("zero\r\none\r\n\ttwo\r\n", "     1\tone\n     2\t  two\n")
+    assert message.startswith("old has the line numbers that read shows; leave them out. Besides, nearly the same")
+    assert "line 3 begins with a tab where old has 2 spaces" in message
+    assert "line numbers" not in explain_mismatch("a\tb\n", "c\td")
+    assert "line numbers" not in explain_mismatch("1 x\n", "     1\ta\nb\n")
 
 
 def test_the_nearest_lines() -> None:
     text = "def one(first):\n    pass\n\ndef two(second, third):\n    pass\n\ndef three(other):\n"
-    assert why(text, "def two(second, fourth):") == (
+    assert explain_mismatch(text, "def two(second, fourth):") == (
         "the nearest lines are:\n     1\tdef one(first):\n     4\tdef two(second, third):"
     )
-    assert why(text, "pass()\n").startswith("the nearest lines are:\n     2\t    pass\n     5\t    pass")
-    assert why("abc def\nxyz\n", "abc dez") == "the nearest line is:\n     1\tabc def"
+    assert explain_mismatch(text, "pass()\n").startswith("the nearest lines are:\n     2\t    pass\n     5\t    pass")
+    assert explain_mismatch("abc def\nxyz\n", "abc dez") == "the nearest line is:\n     1\tabc def"
     many = "".join(f"value_{number} = compute(number, {number})\n" for number in range(100))
-    rows = why(many, "value_50 = compute(number, other, 50)").split("\n")
+    rows = explain_mismatch(many, "value_50 = compute(number, other, 50)").split("\n")
     assert rows[0] == "the nearest lines are:"
     assert "    51\tvalue_50 = compute(number, 50)" in rows
-    assert len(rows) == 1 + closest_match.MOST_SHOWN
+    assert len(rows) == 1 + closest_match.MAX_ROWS
     long = "x" * 500 + " a word that is known " + "y" * 500
-    (row,) = why("a\nb\n" + long, "a word that was known").split("\n")[1:]
+    (row,) = explain_mismatch("a\nb\n" + long, "a word that was known").split("\n")[1:]
     assert row.startswith("     3\t")
     assert "a word that is known" in row
-    assert len(row) < 2 * closest_match.LONGEST_SHOWN
+    assert len(row) < 2 * closest_match.MAX_ROW_LENGTH
 
 
 def test_the_line_that_differs_within_a_passage() -> None:
     text = "def f(a):\n    b = a + 1\n    c = b * 2\n    return c\n"
-    assert why(text, "def f(a):\n    b = a + 1\n    c = b * 3\n    return c\n") == (
+    assert explain_mismatch(text, "def f(a):\n    b = a + 1\n    c = b * 3\n    return c\n") == (
         "nearly the same is there, but this line:\n     3\t    c = b * 2\nis in old:\n      \t    c = b * 3"
     )
-    said = why(text, "def f(a):\n\tb = a + 1\n    c = b * 3\n    return c\n")
-    assert "     3\t    c = b * 2\nis in old:\n      \t    c = b * 3" in said
-    assert said.endswith("besides, line 2 has 4 spaces where old has a tab")
+    message = explain_mismatch(text, "def f(a):\n\tb = a + 1\n    c = b * 3\n    return c\n")
+    assert "     3\t    c = b * 2\nis in old:\n      \t    c = b * 3" in message
+    assert message.endswith("besides, line 2 has 4 spaces where old has a tab")
     wide = "x" * 1000
-    said = why(f"one\n{wide} here\n", f"one\n{wide} there\n")
-    assert re.fullmatch(r"nearly .*:\n     2\tx{49} here\nis in old:\n      \tx{49} there", said)
+    message = explain_mismatch(f"one\n{wide} here\n", f"one\n{wide} there\n")
+    assert re.fullmatch(r"nearly .*:\n     2\tx{49} here\nis in old:\n      \tx{49} there", message)
     twice = "def g(a):\n    c = b * 2\n    return a\n" + text
-    assert "     6\t    c = b * 2\nis in old" in why(twice, "    b = a + 1\n    c = b * 3\n    return c\n")
-    said = why(text, "    c = b * 2\n    return c\nmore\n")
-    assert said == "nearly the same is there, but the file ends before old does:\n     4\t    return c"
+    assert "     6\t    c = b * 2\nis in old" in explain_mismatch(twice, "    b = a + 1\n    c = b * 3\n    return c\n")
+    message = explain_mismatch(text, "    c = b * 2\n    return c\nmore\n")
+    assert message == "nearly the same is there, but the file ends before old does:\n     4\t    return c"
 
 
 def test_nothing_is_like_it() -> None:
-    assert why("abc def\n", "zzz qqq") == "nothing like it is in the file"
-    assert why("", "a") == "the file is empty"
-    assert "white space" in why("abc\n", " \t\n")
-    assert why("\n\n", "a\n") == "nothing like it is in the file"
+    assert explain_mismatch("abc def\n", "zzz qqq") == "nothing like it is in the file"
+    assert explain_mismatch("", "a") == "the file is empty"
+    assert "white space" in explain_mismatch("abc\n", " \t\n")
+    assert explain_mismatch("\n\n", "a\n") == "nothing like it is in the file"
 
 
 PART = st.sampled_from(
@@ -148,7 +149,7 @@ SPACE = st.sampled_from([" ", "  ", "\t", "\u00a0", " \t", "\u2003"])
 @given(text=ODD, old=ODD.filter(bool))
 def test_something_is_said_of_anything(text: str, old: str) -> None:
     if old not in text:
-        assert why(text, old).strip()
+        assert explain_mismatch(text, old).strip()
 
 
 @given(words=st.lists(st.sampled_from(["a", "be", "\n", "\u00e9"]), min_size=2), data=st.data())
@@ -156,15 +157,15 @@ def test_other_white_space_is_always_found_and_named(words: list[str], data: st.
     spaces = st.lists(SPACE, min_size=len(words), max_size=len(words))
     text, old = ("".join(map("".join, zip(words, data.draw(spaces), strict=True))) + "end" for _ in range(2))
     if old not in text:
-        assert " where old has " in why(f"first\n{text}\n", old)
+        assert " where old has " in explain_mismatch(f"first\n{text}\n", old)
 
 
 @given(text=ODD)
 def test_every_place_of_a_folded_text_leads_back(text: str) -> None:
-    whole = Folded(text)
-    places = [whole.real(place) for place in range(len(whole.text))]
-    assert places == sorted(places)
-    assert all(0 <= place < len(text) or not text for place in places)
+    whole = NormalizedText(text)
+    spans = [whole.real(place) for place in range(len(whole.text))]
+    assert spans == sorted(spans)
+    assert all(0 <= place < len(text) or not text for place in spans)
     assert whole.text.count("\n") == text.count("\n")
 
 
@@ -172,13 +173,13 @@ def test_every_place_of_a_folded_text_leads_back(text: str) -> None:
 def test_pieces_do_not_show(text: str, piece: int) -> None:
     """As long as lines fit into them. White space that is cut in two stays two."""
     with pytest.MonkeyPatch.context() as patch:
-        expected = Folded(text)
+        expected = NormalizedText(text)
         patch.setattr(normalized_text, "PIECE", max(piece, 1 + max(map(len, text.split("\n")))))
-        found = Folded(text)
+        found = NormalizedText(text)
         assert found.text == expected.text
         for place, character in enumerate(found.text):
             token = text[found.real(place) :]
-            assert fold(token[:1]).strip(" ") == character.strip(" ") or character == "\n"
+            assert normalize(token[:1]).strip(" ") == character.strip(" ") or character == "\n"
 
 
 class Counted:
@@ -200,7 +201,7 @@ class Counted:
 def test_pieces_are_short_and_a_common_word_is_not_looked_up_everywhere() -> None:
     for text in ("ab\n" * PIECE, "a" * 3 * PIECE):
         assert max(end - start for start, end in pairwise(normalized_text._bounds(text))) <= PIECE
-    assert len(closest_match._places("a " * 1000, "a")) == closest_match.MOST_FOUND
+    assert len(closest_match._places("a " * 1000, "a")) == closest_match.MAX_WORD_MATCHES
 
 
 WIDE = 20_000_000
@@ -224,12 +225,11 @@ WIDE = 20_000_000
 )
 def test_large_texts_take_bounded_work(text: str, old: str, monkeypatch: pytest.MonkeyPatch) -> None:
     back = Counted(4 * PIECE)
-    monkeypatch.setattr(normalized_text, "tokens", back.tokens(folded_tokens))
+    monkeypatch.setattr(normalized_text, "tokens", back.tokens(normalized_tokens))
     along = Counted(
-        2 * invisible_characters.MOST_TOKENS
-        + 2 * invisible_characters.MOST_JOINED * invisible_characters.MOST_DIFFERENCES
+        2 * invisible_characters.MAX_TOKENS + 2 * invisible_characters.MAX_JOINED * invisible_characters.MAX_DIFFERENCES
     )
-    monkeypatch.setattr(invisible_characters, "tokens", along.tokens(folded_tokens))
+    monkeypatch.setattr(invisible_characters, "tokens", along.tokens(normalized_tokens))
     compared = []
 
     class Matcher(SequenceMatcher[str]):
@@ -238,14 +238,14 @@ def test_large_texts_take_bounded_work(text: str, old: str, monkeypatch: pytest.
             super().__init__(isjunk, a, b, autojunk)
 
     monkeypatch.setattr(closest_match, "SequenceMatcher", Matcher)
-    said = why(text, old)
-    assert 0 < len(said) < 5_000
-    assert len(compared) <= closest_match.PROBES * closest_match.MOST_COMPARED
-    assert max(compared, default=0) <= 2 * closest_match.LONGEST_SHOWN
+    message = explain_mismatch(text, old)
+    assert 0 < len(message) < 5_000
+    assert len(compared) <= closest_match.PROBES * closest_match.MAX_COMPARED
+    assert max(compared, default=0) <= 2 * closest_match.MAX_ROW_LENGTH
 
 
 def test_an_accent_is_something_to_look_for() -> None:
-    assert why("one\n# caf\u00e9\n", "# cafe") == (
+    assert explain_mismatch("one\n# caf\u00e9\n", "# cafe") == (
         "nearly the same is at line 2, but not every character is the same "
         "(look for accents, letter case, white space):\n     2\t# caf\u00e9"
     )
@@ -262,19 +262,19 @@ def test_marks_without_end_are_folded_in_slices(monkeypatch: pytest.MonkeyPatch)
         return normalize(form, text)
 
     monkeypatch.setattr(unicodedata, "normalize", watched)
-    assert "nothing like it" in why("e" + "\u0301\u0316" * 50_000, "something else")
+    assert "nothing like it" in explain_mismatch("e" + "\u0301\u0316" * 50_000, "something else")
     assert 0 < longest <= 1024
 
 
 def test_only_what_is_short_is_folded_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line may be as long as the file."""
-    folded_lengths: list[int] = []
+    normalized_lengths: list[int] = []
 
     def watched(text: str) -> str:
-        folded_lengths.append(len(text))
-        return fold(text)
+        normalized_lengths.append(len(text))
+        return normalize(text)
 
-    monkeypatch.setattr(closest_match, "fold", watched)
+    monkeypatch.setattr(closest_match, "normalize", watched)
     line = "lorem ipsum dolor sit amet über " * 10_000
-    why(line + "\n" + line, "lorem ipsum Dolor sit\namet  amet zzz")
-    assert max(folded_lengths, default=0) <= closest_match.LONGEST_FOLDED < len(line)
+    explain_mismatch(line + "\n" + line, "lorem ipsum Dolor sit\namet  amet zzz")
+    assert max(normalized_lengths, default=0) <= closest_match.MAX_NORMALIZED_LENGTH < len(line)

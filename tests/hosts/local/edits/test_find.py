@@ -9,23 +9,23 @@ from hypothesis import strategies as st
 
 from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.edits import find as module
-from a2a_bridge.hosts.local.edits.find import Mixed, Passage, Plain, passage
+from a2a_bridge.hosts.local.edits.find import LiteralSearch, MixedEndsSearch, Search, find_text
 
 SMALL = st.text(st.sampled_from("ab\n\r"), max_size=12) | st.lists(st.sampled_from(["a", "\n", "\r\n"])).map("".join)
 
 
 def replaced(text: str, old: str, new: str) -> str:
     """With every match replaced."""
-    found = passage(text, old, new)
+    found = find_text(text, old, new)
     parts, at = [], 0
-    for start, end in found.places():
+    for start, end in found.spans():
         parts += [text[at:start], found.new((start, end))]
         at = end
     return "".join([*parts, text[at:]])
 
 
-def spans(found: Passage, apart: bool = True) -> list[tuple[int, int]]:
-    return list(found.places(apart))
+def spans(found: Search, disjoint: bool = True) -> list[tuple[int, int]]:
+    return list(found.spans(disjoint))
 
 
 @given(text=SMALL, old=SMALL.filter(bool))
@@ -34,19 +34,19 @@ def test_a_line_feed_matches_either_end_and_takes_the_whole_of_it(text: str, old
     expected = [found.span() for found in re.finditer(pattern, text)]
     if old.endswith("\r") and "\r\n" in text and "\n" in old.replace("\r\n", ""):
         return  # a lone return that would match half of an end is not looked for beside ends that may differ
-    assert spans(passage(text, old, "")) == expected
+    assert spans(find_text(text, old, "")) == expected
 
 
 @given(text=SMALL, old=SMALL.filter(bool))
 def test_overlapping_places_are_seen(text: str, old: str) -> None:
-    every = spans(passage(text, old, ""), apart=False)
-    assert set(spans(passage(text, old, ""))) <= set(every)
+    every = spans(find_text(text, old, ""), disjoint=False)
+    assert set(spans(find_text(text, old, ""))) <= set(every)
     assert all(start < other for (start, _), (other, _) in pairwise(every))
 
 
 def test_overlaps() -> None:
-    assert spans(passage("aaa", "aa", ""), apart=False) == [(0, 2), (1, 3)]
-    assert spans(passage("\n\r\n\n", "\n\n", ""), apart=False) == [(0, 3), (1, 4)]
+    assert spans(find_text("aaa", "aa", ""), disjoint=False) == [(0, 2), (1, 3)]
+    assert spans(find_text("\n\r\n\n", "\n\n", ""), disjoint=False) == [(0, 3), (1, 4)]
 
 
 @given(text=SMALL, new=SMALL)
@@ -118,22 +118,22 @@ def test_lines_put_between_others_leave_those_their_ends(
 
 
 def test_only_texts_with_both_ends_take_the_long_way() -> None:
-    assert isinstance(passage("a\r\nb\n", "a\n", "b"), Mixed)
+    assert isinstance(find_text("a\r\nb\n", "a\n", "b"), MixedEndsSearch)
     for text in ("a\n", "a\r\n", "", "a\rb"):
-        assert isinstance(passage(text, "a\n", "b\n"), Plain)
-    assert isinstance(passage("a\r\nb\n", "a", "b"), Plain)
+        assert isinstance(find_text(text, "a\n", "b\n"), LiteralSearch)
+    assert isinstance(find_text("a\r\nb\n", "a", "b"), LiteralSearch)
 
 
 def test_ends_that_fit_nowhere_are_tried_only_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
-    monkeypatch.setattr(Mixed, "_fits", lambda *_: tried.append(1))
+    monkeypatch.setattr(MixedEndsSearch, "_fits", lambda *_: tried.append(1))
     text = "\n" * 3_000_000 + "\r\n"
     with pytest.raises(ToolError, match="both"):
-        next(passage(text, "\r\n" + "\n" * 1_000_000, "").places())
-    assert len(tried) == module.MOST_MISSED // 1_000_000 + 1
+        next(find_text(text, "\r\n" + "\n" * 1_000_000, "").spans())
+    assert len(tried) == module.MAX_MISSED // 1_000_000 + 1
 
 
 def test_repeated_text_does_not_take_long() -> None:
     """A backtracking search would need a million times a million steps."""
     for text in ("\r\n" * 5_000_000 + "\n", "\r\n" * 5_000_000, "\n" * 5_000_000):
-        assert list(islice(passage(text, "\n" * 1_000_000 + "b", "").places(), 1)) == []
+        assert list(islice(find_text(text, "\n" * 1_000_000 + "b", "").spans(), 1)) == []

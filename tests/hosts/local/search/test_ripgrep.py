@@ -37,7 +37,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
 
 
 def place_of(here: Machine) -> Workspace:
-    return here.host._place
+    return here.host._workspace
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, here: Machine, script: str) -> None:

@@ -9,15 +9,15 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.edits.diff import Change, then
-from a2a_bridge.hosts.local.edits.explain import why
-from a2a_bridge.hosts.local.edits.find import Passage, Span, passage
+from a2a_bridge.hosts.local.edits.diff import Change, combine
+from a2a_bridge.hosts.local.edits.explain import explain_mismatch
+from a2a_bridge.hosts.local.edits.find import Search, Span, find_text
 from a2a_bridge.hosts.local.files.encoding import UTF8, Encoding
 
 # Of a text after any of its replacements.
-MOST_CHARACTERS = 128 * 1024 * 1024
-MOST_PLACES = 100_000
-SHOWN_PLACES = 10
+MAX_CHARACTERS = 128 * 1024 * 1024
+MAX_MATCHES = 100_000
+LISTED_MATCHES = 10
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -87,62 +87,62 @@ def _expect_writable(new: str, original: str, encoding: Encoding) -> None:
 
 def _revised(revision: Revision, edit: Replacement, original: str) -> Revision:
     before = revision.text
-    found = passage(before, edit.old, edit.new)
-    places = _every(found) if edit.all else _only(found, before)
-    if not places:
-        raise ToolError(f"old is not there; {_why_not(before, edit.old, original)}")
-    if len(before) + len(places) * (len(edit.new) - len(edit.old)) > MOST_CHARACTERS:
-        raise ToolError(f"the result would have more than {MOST_CHARACTERS} characters; edit it with bash")
-    after, changes = _replaced(before, found, places)
+    found = find_text(before, edit.old, edit.new)
+    spans = _every(found) if edit.all else _only(found, before)
+    if not spans:
+        raise ToolError(f"old is not there; {_mismatch(before, edit.old, original)}")
+    if len(before) + len(spans) * (len(edit.new) - len(edit.old)) > MAX_CHARACTERS:
+        raise ToolError(f"the result would have more than {MAX_CHARACTERS} characters; edit it with bash")
+    after, changes = _replaced(before, found, spans)
     if after == before:
         raise ToolError("nothing changes, since lines keep the ends that they have; use bash to change those")
-    return Revision(after, then(revision.changes, changes), revision.replaced + len(places))
+    return Revision(after, combine(revision.changes, changes), revision.replaced + len(spans))
 
 
-def _every(found: Passage) -> list[Span]:
-    places = list(islice(found.places(), MOST_PLACES + 1))
-    if len(places) > MOST_PLACES:
-        raise ToolError(f"old matches more than {MOST_PLACES} times; use sed with bash")
-    return places
+def _every(found: Search) -> list[Span]:
+    spans = list(islice(found.spans(), MAX_MATCHES + 1))
+    if len(spans) > MAX_MATCHES:
+        raise ToolError(f"old matches more than {MAX_MATCHES} times; use sed with bash")
+    return spans
 
 
-def _only(found: Passage, before: str) -> list[Span]:
+def _only(found: Search, before: str) -> list[Span]:
     """The one place, or none. Overlapping ones count: nobody knows which was meant."""
-    places = list(islice(found.places(apart=False), SHOWN_PLACES + 1))
-    if len(places) <= 1:
-        return places
-    count = len(places)
-    if count > SHOWN_PLACES:
-        count = max(count, sum(1 for _ in islice(found.places(), MOST_PLACES + 1)))
-    times = f"{count} times" if count <= MOST_PLACES else f"more than {MOST_PLACES} times"
-    more = ", …" if count > SHOWN_PLACES else ""
-    lines = list(dict.fromkeys(_lines(before, places[:SHOWN_PLACES])))
+    spans = list(islice(found.spans(disjoint=False), LISTED_MATCHES + 1))
+    if len(spans) <= 1:
+        return spans
+    count = len(spans)
+    if count > LISTED_MATCHES:
+        count = max(count, sum(1 for _ in islice(found.spans(), MAX_MATCHES + 1)))
+    times = f"{count} times" if count <= MAX_MATCHES else f"more than {MAX_MATCHES} times"
+    more = ", …" if count > LISTED_MATCHES else ""
+    lines = list(dict.fromkeys(_lines(before, spans[:LISTED_MATCHES])))
     where = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}{more}"
-    every = ", or set all" if count <= MOST_PLACES else ""
+    every = ", or set all" if count <= MAX_MATCHES else ""
     raise ToolError(f"old matches {times}, in {where}; add lines around it to old and new{every}")
 
 
-def _lines(before: str, places: list[Span]) -> list[int]:
+def _lines(before: str, spans: list[Span]) -> list[int]:
     numbers: list[int] = []
     line, at = 1, 0
-    for start, _ in places:
+    for start, _ in spans:
         line += before.count("\n", at, start)
         at = start
         numbers.append(line)
     return numbers
 
 
-def _why_not(before: str, old: str, original: str) -> str:
-    if next(passage(original, old, "").places(), None):
+def _mismatch(before: str, old: str, original: str) -> str:
+    if next(find_text(original, old, "").spans(), None):
         return "an edit before it in this call changed what it is to match"
-    return why(before, old)
+    return explain_mismatch(before, old)
 
 
-def _replaced(before: str, found: Passage, places: list[Span]) -> tuple[str, list[Change]]:
+def _replaced(before: str, found: Search, spans: list[Span]) -> tuple[str, list[Change]]:
     parts: list[str] = []
     changes: list[Change] = []
     at = shift = 0
-    for start, end in places:
+    for start, end in spans:
         new = found.new((start, end))
         parts += (before[at:start], new)
         changes.append(Change(start, end, start + shift, start + shift + len(new)))

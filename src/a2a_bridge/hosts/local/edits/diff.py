@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 CONTEXT = 3
 # Of a diff that is longer, the middle is left out; of a line, all but what is near the change.
-MOST_CHARACTERS = 8 * 1024
-LONGEST_LINE = 400
+MAX_CHARACTERS = 8 * 1024
+MAX_LINE_LENGTH = 400
 # Lines are matched to lines, which takes more than linear time, only in so few of them, and for so few changes.
-FEW_LINES = 100
-FEW_CHANGES = 100
+MAX_ALIGNED_LINES = 100
+MAX_ALIGNED_CHANGES = 100
 
 
 class Change(NamedTuple):
@@ -23,7 +23,7 @@ class Change(NamedTuple):
     new_end: int
 
 
-class Lines(NamedTuple):
+class LineChange(NamedTuple):
     """Whole lines `gone` from `start` to `end` of the old text, and those that came; with their numbers from 0."""
 
     start: int
@@ -34,7 +34,7 @@ class Lines(NamedTuple):
     come: list[str]
 
 
-def overall(old: str, new: str) -> Change | None:
+def single_change(old: str, new: str) -> Change | None:
     """All that differs, as one change; None when nothing does."""
     if old == new:
         return None
@@ -48,7 +48,7 @@ def _alike(one: Iterable[str], other: Iterable[str]) -> int:
     return sum(1 for _ in takewhile(bool, map(str.__eq__, one, other)))
 
 
-def then(first: list[Change], second: list[Change]) -> list[Change]:
+def combine(first: list[Change], second: list[Change]) -> list[Change]:
     """Both, the second made in what the first had left. Each list is in order and without overlaps, so is this."""
     steps = sorted(
         [(c.new_start, c.new_end, (c.end - c.start) - (c.new_end - c.new_start), 0) for c in first]
@@ -70,13 +70,15 @@ def then(first: list[Change], second: list[Change]) -> list[Change]:
     return whole
 
 
-def differing(old: Sequence[str], new: Sequence[str], few: int = FEW_LINES) -> list[tuple[int, int, int, int]]:
+def differing_runs(
+    old: Sequence[str], new: Sequence[str], few: int = MAX_ALIGNED_LINES
+) -> list[tuple[int, int, int, int]]:
     """Which lines differ: runs of `old[a:b]` in whose place is `new[c:d]`. Not minimal when there are many lines."""
     shorter = min(len(old), len(new))
-    same = next((i for i in range(shorter) if old[i] != new[i]), shorter)
-    rest = shorter - same
+    start = next((i for i in range(shorter) if old[i] != new[i]), shorter)
+    rest = shorter - start
     tail = next((i for i in range(rest) if old[-1 - i] != new[-1 - i]), rest)
-    a, b, c, d = same, len(old) - tail, same, len(new) - tail
+    a, b, c, d = start, len(old) - tail, start, len(new) - tail
     if a == b and c == d:
         return []
     if a == b or c == d or max(b - a, d - c) > few:
@@ -99,17 +101,17 @@ def split(text: str) -> list[str]:
     return [f"{line}\n" for line in whole] + ([last] if last else [])
 
 
-def _changed_lines(old: str, new: str, changes: list[Change]) -> Iterator[Lines]:
-    few = FEW_LINES if len(changes) <= FEW_CHANGES else 0
+def _changed_lines(old: str, new: str, changes: list[Change]) -> Iterator[LineChange]:
+    few = MAX_ALIGNED_LINES if len(changes) <= MAX_ALIGNED_CHANGES else 0
     at = index = shift = 0
     for block in _blocks(old, new, changes):
         index += old.count("\n", at, block.start)
         gone, come = split(old[block.start : block.end]), split(new[block.new_start : block.new_end])
         start, passed = block.start, 0
-        for a, b, c, d in differing(gone, come, few):
+        for a, b, c, d in differing_runs(gone, come, few):
             start += sum(map(len, gone[passed:a]))
             end = start + sum(map(len, gone[a:b]))
-            yield Lines(start, end, index + a, index + shift + c, gone[a:b], come[c:d])
+            yield LineChange(start, end, index + a, index + shift + c, gone[a:b], come[c:d])
             start, passed = end, b
         index += len(gone)
         shift += len(come) - len(gone)
@@ -136,8 +138,8 @@ def _begins_line(text: str, at: int) -> bool:
     return at == 0 or text[at - 1] == "\n"
 
 
-def _hunks(old: str, changed: Iterator[Lines]) -> Iterator[list[Lines]]:
-    hunk: list[Lines] = []
+def _hunks(old: str, changed: Iterator[LineChange]) -> Iterator[list[LineChange]]:
+    hunk: list[LineChange] = []
     for lines in changed:
         if hunk and old.count("\n", hunk[-1].end, lines.start) > 2 * CONTEXT:
             yield hunk
@@ -147,7 +149,7 @@ def _hunks(old: str, changed: Iterator[Lines]) -> Iterator[list[Lines]]:
         yield hunk
 
 
-def _rows(old: str, hunk: list[Lines], plain_ends: bool) -> list[str]:
+def _rows(old: str, hunk: list[LineChange], plain_ends: bool) -> list[str]:
     first = hunk[0]
     before = _before(old, first.start)
     body = [(" ", line, 0) for line in before]
@@ -180,10 +182,10 @@ def _range(index: int, count: int) -> str:
     return f"{index + (count > 0)},{count}"
 
 
-def _replaced(lines: Lines) -> list[tuple[str, str, int]]:
+def _replaced(lines: LineChange) -> list[tuple[str, str, int]]:
     """Marked lines, each with where in it the change begins, which only long ones need to know."""
     near = [
-        same(gone, come) if max(len(gone), len(come)) > LONGEST_LINE else 0
+        common_prefix_length(gone, come) if max(len(gone), len(come)) > MAX_LINE_LENGTH else 0
         for gone, come in zip(lines.gone, lines.come, strict=False)
     ]
     near += [0] * (max(len(lines.gone), len(lines.come)) - len(near))
@@ -191,7 +193,7 @@ def _replaced(lines: Lines) -> list[tuple[str, str, int]]:
     return gone + [("+", line, at) for line, at in zip(lines.come, near, strict=False)]
 
 
-def same(one: str, other: str) -> int:
+def common_prefix_length(one: str, other: str) -> int:
     """How many characters both begin with: halved again and again, since lines may be very long."""
     low, high = 0, min(len(one), len(other))
     while low < high:
@@ -208,19 +210,19 @@ def _row(mark: str, line: str, near: int, plain_ends: bool) -> str:
     ended = "" if len(content) < len(line) else "\n\\ No newline at end of file"
     if plain_ends and not ended:
         content = content.removesuffix("\r")
-    if len(content) > LONGEST_LINE:
-        start = max(0, min(near - LONGEST_LINE // 4, len(content) - LONGEST_LINE))
-        piece = content[start : start + LONGEST_LINE]
-        after = "…" if start + LONGEST_LINE < len(content) else ""
+    if len(content) > MAX_LINE_LENGTH:
+        start = max(0, min(near - MAX_LINE_LENGTH // 4, len(content) - MAX_LINE_LENGTH))
+        piece = content[start : start + MAX_LINE_LENGTH]
+        after = "…" if start + MAX_LINE_LENGTH < len(content) else ""
         content = f"{'…' if start else ''}{piece}{after} [{len(content)} characters]"
     return f"{mark}{content}{ended}"
 
 
 def _cut(rows: list[str]) -> list[str]:
-    if sum(map(len, rows)) + len(rows) <= MOST_CHARACTERS:
+    if sum(map(len, rows)) + len(rows) <= MAX_CHARACTERS:
         return rows
-    head = _within(rows, MOST_CHARACTERS // 2)
-    tail = _within(rows[:head:-1], MOST_CHARACTERS // 2)
+    head = _within(rows, MAX_CHARACTERS // 2)
+    tail = _within(rows[:head:-1], MAX_CHARACTERS // 2)
     missing = len(rows) - head - tail
     return [*rows[:head], f"[… {missing} lines of the diff left out …]", *rows[len(rows) - tail :]]
 

@@ -6,15 +6,15 @@ bounded: linear in the text, and whatever compares more closely gets little to c
 
 import re
 
-from a2a_bridge.hosts.local.edits.closest_match import nearest, row
+from a2a_bridge.hosts.local.edits.closest_match import closest_lines, row
 from a2a_bridge.hosts.local.edits.invisible_characters import differences
-from a2a_bridge.hosts.local.edits.normalized_text import Folded
+from a2a_bridge.hosts.local.edits.normalized_text import NormalizedText
 
 _NUMBERED = re.compile(r" {0,5}\d+\t")
 _NUMBERS = re.compile(r"^ {0,5}\d+\t", re.MULTILINE)
 
 
-def why(text: str, old: str) -> str:
+def explain_mismatch(text: str, old: str) -> str:
     """Some lines of explanation. `old` is not in `text`."""
     if not text:
         return "the file is empty"
@@ -22,10 +22,10 @@ def why(text: str, old: str) -> str:
         return "old is nothing but white space, and the file has none that is the same"
     bare = _without_numbers(old)
     if bare is None or not bare.strip():
-        return _why(text, old)
+        return _explain(text, old)
     if bare in text:
         return f"old has the line numbers that read shows; without them it is there, in line {_line(text, bare)}"
-    return f"old has the line numbers that read shows; leave them out. Besides, {_why(text, bare)}"
+    return f"old has the line numbers that read shows; leave them out. Besides, {_explain(text, bare)}"
 
 
 def _without_numbers(old: str) -> str | None:
@@ -34,20 +34,20 @@ def _without_numbers(old: str) -> str | None:
     return _NUMBERS.sub("", old) if all(_NUMBERED.match(line) for line in lines) else None
 
 
-def _line(text: str, passage: str) -> int:
-    return text.count("\n", 0, text.find(passage)) + 1
+def _line(text: str, old: str) -> int:
+    return text.count("\n", 0, text.find(old)) + 1
 
 
-def _why(text: str, old: str) -> str:
-    folded, wanted = Folded(text), Folded(old).text.strip(" ")
-    place = folded.text.find(wanted)
+def _explain(text: str, old: str) -> str:
+    normalized, expected = NormalizedText(text), NormalizedText(old).text.strip(" ")
+    place = normalized.text.find(expected)
     if place >= 0:
-        return _alike(text, folded.real(place), old)
-    inner = wanted.strip("\n")
-    place = folded.text.find(inner)
+        return _alike(text, normalized.real(place), old)
+    inner = expected.strip("\n")
+    place = normalized.text.find(inner)
     if place >= 0:
-        return _but_ends(text, folded.real(place), wanted)
-    return nearest(text, folded, old, wanted)
+        return _but_ends(text, normalized.real(place), expected)
+    return closest_lines(text, normalized, old, expected)
 
 
 def _alike(text: str, at: int, old: str) -> str:
@@ -60,16 +60,16 @@ def _alike(text: str, at: int, old: str) -> str:
     return f"nearly the same is at line {text.count(chr(10), 0, first) + 1}, but {what}:\n{row(text, first)}"
 
 
-def _but_ends(text: str, at: int, wanted: str) -> str:
+def _but_ends(text: str, at: int, expected: str) -> str:
     """What is there but for line feeds around it."""
     number = text.count("\n", 0, at) + 1
-    ending = len(wanted) - len(wanted.rstrip("\n"))
-    beginning = len(wanted) - len(wanted.lstrip("\n"))
-    said = [f"begins with {_ends(beginning)}"] if beginning else []
-    said += [f"ends with {_ends(ending)}"] if ending else []
+    ending = len(expected) - len(expected.rstrip("\n"))
+    beginning = len(expected) - len(expected.lstrip("\n"))
+    message = [f"begins with {_ends(beginning)}"] if beginning else []
+    message += [f"ends with {_ends(ending)}"] if ending else []
     last = "" if text.endswith("\n") else " (its last line has no line end)"
     return (
-        f"nearly the same is at line {number}, but old {' and '.join(said)}, "
+        f"nearly the same is at line {number}, but old {' and '.join(message)}, "
         f"which the file does not have there{last}:\n{row(text, at)}"
     )
 

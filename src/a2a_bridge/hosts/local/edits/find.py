@@ -8,19 +8,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.edits.diff import differing
+from a2a_bridge.hosts.local.edits.diff import differing_runs
 
 # An old passage that holds both `\n` and `\r\n` is tried where only the ends are wrong, until so much was tried.
-MOST_MISSED = 4 * 1024 * 1024
+MAX_MISSED = 4 * 1024 * 1024
 
 Span = tuple[int, int]
 
 
-class Passage(ABC):
+class Search(ABC):
     """An old passage in one text, and the new one for it."""
 
     @abstractmethod
-    def places(self, apart: bool = True) -> Iterator[Span]:
+    def spans(self, disjoint: bool = True) -> Iterator[Span]:
         """Where it is, in order: each place after the one before, or also overlapping ones."""
 
     @abstractmethod
@@ -28,16 +28,16 @@ class Passage(ABC):
         """What is to be in that place. To be asked for one place after the other."""
 
 
-def passage(text: str, old: str, new: str) -> Passage:
+def find_text(text: str, old: str, new: str) -> Search:
     """`old` must not be empty."""
     if "\n" not in old + new:
-        return Plain(text, old, new)
+        return LiteralSearch(text, old, new)
     pairs = crlf(text)
     if pairs == 0:
-        return Plain(text, old, new)
+        return LiteralSearch(text, old, new)
     if pairs == text.count("\n"):
-        return Plain(text, _with_crlf(old), _with_crlf(new))
-    return Mixed(text, old, new)
+        return LiteralSearch(text, _with_crlf(old), _with_crlf(new))
+    return MixedEndsSearch(text, old, new)
 
 
 def crlf(text: str) -> int:
@@ -45,20 +45,20 @@ def crlf(text: str) -> int:
     return text.count("\r\n") if "\r" in text else 0
 
 
-class Plain(Passage):
+class LiteralSearch(Search):
     """Where all lines end alike, old and new are taken literally once they have those ends too."""
 
     def __init__(self, text: str, old: str, new: str) -> None:
         self._text, self._old, self._new = text, old, new
 
-    def places(self, apart: bool = True) -> Iterator[Span]:
-        return _found(self._text, self._old, apart)
+    def spans(self, disjoint: bool = True) -> Iterator[Span]:
+        return _found(self._text, self._old, disjoint)
 
     def new(self, place: Span) -> str:
         return self._new
 
 
-class Mixed(Passage):
+class MixedEndsSearch(Search):
     """Where some lines end in LF and others in CR LF."""
 
     def __init__(self, text: str, old: str, new: str) -> None:
@@ -67,17 +67,17 @@ class Mixed(Passage):
         self._sources = _sources(_lines(old), self._lines)
         self._following = _Following(text)
 
-    def places(self, apart: bool = True) -> Iterator[Span]:
+    def spans(self, disjoint: bool = True) -> Iterator[Span]:
         if "\n" not in self._old.replace("\r\n", ""):
-            return _found(self._text, self._old, apart)
-        return self._unfolded(apart)
+            return _found(self._text, self._old, disjoint)
+        return self._unfolded(disjoint)
 
-    def _unfolded(self, apart: bool) -> Iterator[Span]:
+    def _unfolded(self, disjoint: bool) -> Iterator[Span]:
         """Looked for in a text with LF only, which takes linear time; a pattern with `\\r?\\n` might not."""
-        folded, old = self._text.replace("\r\n", "\n"), self._old.replace("\r\n", "\n")
+        normalized, old = self._text.replace("\r\n", "\n"), self._old.replace("\r\n", "\n")
         picky = len(old) < len(self._old)
         missed = at = raw = 0
-        start = folded.find(old)
+        start = normalized.find(old)
         while start >= 0:
             raw = self._after(raw, start - at)
             at = start
@@ -87,9 +87,9 @@ class Mixed(Passage):
                 yield raw, end
             else:
                 missed += len(old)
-                if missed > MOST_MISSED:
+                if missed > MAX_MISSED:
                     raise ToolError("old has both \\n and \\r\\n, which fits too few places; write it with \\n only")
-            start = folded.find(old, start + (len(old) if apart and fits else 1))
+            start = normalized.find(old, start + (len(old) if disjoint and fits else 1))
 
     def _after(self, start: int, length: int) -> int:
         """Where as many characters of the folded text end, counted from there in the real one."""
@@ -100,7 +100,8 @@ class Mixed(Passage):
 
     def _fits(self, start: int, end: int) -> bool:
         here = _lines(self._text[start:end])
-        return all(there or not wanted for (_, wanted), (_, there) in zip(_lines(self._old), here, strict=True))
+        expected = _lines(self._old)
+        return all(crlf or not wants_crlf for (_, wants_crlf), (_, crlf) in zip(expected, here, strict=True))
 
     def new(self, place: Span) -> str:
         start, end = place
@@ -128,20 +129,20 @@ class _Following:
         return self._end
 
 
-def _found(text: str, old: str, apart: bool) -> Iterator[Span]:
+def _found(text: str, old: str, disjoint: bool) -> Iterator[Span]:
     start = text.find(old)
     while start >= 0:
         yield start, start + len(old)
-        start = text.find(old, start + (len(old) if apart else 1))
+        start = text.find(old, start + (len(old) if disjoint else 1))
 
 
-def _with_crlf(passage: str) -> str:
-    return passage.replace("\r\n", "\n").replace("\n", "\r\n")
+def _with_crlf(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
-def _lines(passage: str) -> list[tuple[str, bool]]:
+def _lines(text: str) -> list[tuple[str, bool]]:
     """Each line, and whether it ends in an explicit CR LF. The last is what follows the last end."""
-    *whole, last = passage.split("\n")
+    *whole, last = text.split("\n")
     return [(line.removesuffix("\r"), line.endswith("\r")) for line in whole] + [(last, False)]
 
 
@@ -154,7 +155,7 @@ def _sources(old: list[tuple[str, bool]], new: list[tuple[str, bool]]) -> list[i
     last = max(len(was) - 2, 0)
     sources: list[int] = []
     at = 0
-    for a, b, c, d in [*differing(was, now), (len(was), len(was), len(now), len(now))]:
+    for a, b, c, d in [*differing_runs(was, now), (len(was), len(was), len(now), len(now))]:
         sources += range(at, a)
         sources += [min(i, last) for i in range(a, min(b, a + d - c))]
         more = c + len(sources[c:])

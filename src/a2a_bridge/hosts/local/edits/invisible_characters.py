@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from a2a_bridge.hosts.local.edits.normalized_text import fold, tokens
+from a2a_bridge.hosts.local.edits.normalized_text import normalize, tokens
 
-MOST_DIFFERENCES = 3
+MAX_DIFFERENCES = 3
 # How far a passage is followed in search of what differs; how many tokens of one may stand for one of the other.
-MOST_TOKENS = 100_000
-MOST_JOINED = 16
+MAX_TOKENS = 100_000
+MAX_JOINED = 16
 # So much white space before a passage is looked at.
-MOST_SPACE = 1000
+MAX_SPACE = 1000
 # Of one difference, so many unlike characters are named.
-MOST_GROUPS = 4
+MAX_GROUPS = 4
 
 _SPACES = {" ": ("a space", "spaces"), "\t": ("a tab", "tabs"), "\u00a0": ("a no-break space", "no-break spaces")}
 _SPACE = re.compile(r"[^\S\n]*")
@@ -31,27 +31,27 @@ class Difference(NamedTuple):
     wants: str
 
 
-class Said(NamedTuple):
+class Explanation(NamedTuple):
     """The same in words."""
 
     at: int
     words: str
 
 
-def differences(text: str, at: int, old: str) -> list[Said]:
+def differences(text: str, at: int, old: str) -> list[Explanation]:
     """What differs between the passage and what is at that place of the text, the first few."""
     lead = _space(old, 0)
     trail = old[len(old.rstrip()) :].rpartition("\n")[2]
     core = old[len(lead) : len(old) - len(trail)]
     start = at + len(_space(text, at))
-    before = text[max(0, start - MOST_SPACE) : start]
+    before = text[max(0, start - MAX_SPACE) : start]
     before = before[len(before.rstrip()) :].rpartition("\n")[2]
     found = [] if before.endswith(lead) else [Difference(start - len(before), before, lead)]
     end = _follow(text, start, core, found)
     if end is not None and not (after := _space(text, end)).startswith(trail):
         found.append(Difference(end, after, trail))
-    said = [(d.at, _phrases(text.count("\n", 0, d.at) + 1, d.has, d.wants)) for d in found[:MOST_DIFFERENCES]]
-    return [Said(at, "; ".join(words)) for at, words in said if words]
+    message = [(d.at, _phrases(text.count("\n", 0, d.at) + 1, d.has, d.wants)) for d in found[:MAX_DIFFERENCES]]
+    return [Explanation(at, "; ".join(words)) for at, words in message if words]
 
 
 def _space(text: str, at: int) -> str:
@@ -63,17 +63,17 @@ def _follow(text: str, start: int, core: str, found: list[Difference]) -> int | 
     """Go through both side by side, and note what differs. Gives the end in the text if all was passed."""
     theirs, ours = tokens(text, start), tokens(core)
     end = start
-    for at, wants in islice(ours, MOST_TOKENS):
+    for at, wants in islice(ours, MAX_TOKENS):
         whole = at + len(wants) == len(core)
         place, has = next(theirs, (len(text), ""))
         if whole and wants.endswith("\n"):  # what follows the passage's last line end is not part of it
             has = has[: has.find("\n") + 1 or len(has)]
         if wants not in (has, has.replace("\r\n", "\n")):
             has, wants = _level(has, wants, theirs, ours)
-            if fold(has) != fold(wants):
+            if normalize(has) != normalize(wants):
                 return None
             found.append(Difference(place, has, wants))
-            if len(found) >= MOST_DIFFERENCES:
+            if len(found) >= MAX_DIFFERENCES:
                 return None
         end = place + len(has)
     return end
@@ -81,13 +81,13 @@ def _follow(text: str, start: int, core: str, found: list[Difference]) -> int | 
 
 def _level(has: str, wants: str, theirs: Tokens, ours: Tokens) -> tuple[str, str]:
     """More of either, until both fold to the same: one character may look like several, or like none."""
-    for _ in range(MOST_JOINED):
-        there, here = fold(has), fold(wants)
-        if there == here:
+    for _ in range(MAX_JOINED):
+        actual, here = normalize(has), normalize(wants)
+        if actual == here:
             break
-        if here.startswith(there):
+        if here.startswith(actual):
             has += next(theirs, (0, ""))[1]
-        elif there.startswith(here):
+        elif actual.startswith(here):
             wants += next(ours, (0, ""))[1]
         else:
             break
@@ -100,15 +100,15 @@ def _phrases(line: int, has: str, wants: str) -> list[str]:
         return [_phrase(line, has, wants)]
     ends_has, begins_has = has.split("\n", 1)
     ends_wants, begins_wants = wants.split("\n", 1)
-    said = []
+    message = []
     if ends_has.removesuffix("\r") != ends_wants.removesuffix("\r"):
         trailing = _named(ends_has.removesuffix("\r")), _named(ends_wants.removesuffix("\r"))
-        said.append(f"line {line} has {trailing[0]} at its end where old has {trailing[1]}")
+        message.append(f"line {line} has {trailing[0]} at its end where old has {trailing[1]}")
     if ends_wants.endswith("\r") and not ends_has.endswith("\r"):
-        said.append(f"line {line} ends in LF (\\n) where old has CR LF (\\r\\n)")
+        message.append(f"line {line} ends in LF (\\n) where old has CR LF (\\r\\n)")
     if begins_has != begins_wants:
-        said.append(f"line {line + 1} begins with {_named(begins_has)} where old has {_named(begins_wants)}")
-    return said
+        message.append(f"line {line + 1} begins with {_named(begins_has)} where old has {_named(begins_wants)}")
+    return message
 
 
 def _phrase(line: int, has: str, wants: str) -> str:
@@ -126,9 +126,9 @@ def _phrase(line: int, has: str, wants: str) -> str:
 
 def _named(characters: str) -> str:
     """Each by its name, equal ones together."""
-    groups = [(character, len(list(same))) for character, same in groupby(characters)]
-    words = [_name(character, count) for character, count in groups[:MOST_GROUPS]]
-    return (" and ".join(words) + (" and more" if len(groups) > MOST_GROUPS else "")) or "nothing"
+    groups = [(character, len(list(equal))) for character, equal in groupby(characters)]
+    words = [_name(character, count) for character, count in groups[:MAX_GROUPS]]
+    return (" and ".join(words) + (" and more" if len(groups) > MAX_GROUPS else "")) or "nothing"
 
 
 def _name(character: str, count: int) -> str:

@@ -34,7 +34,7 @@ _SPACES = re.compile(r"[^\S\n]+")
 _TOKEN = re.compile(r"[^\S\n]+(?:\n[^\S\n]*)?|\n[^\S\n]*|\S")
 
 
-def fold(text: str) -> str:
+def normalize(text: str) -> str:
     """Its line feeds stay, white space beside them goes."""
     if not text.isascii():
         # In slices: sorting very many marks on one letter takes the square of their number, and holds up all others.
@@ -48,7 +48,7 @@ def tokens(text: str, at: int = 0) -> Iterator[tuple[int, str]]:
     return ((found.start(), found[0]) for found in _TOKEN.finditer(text, at))
 
 
-class Folded:
+class NormalizedText:
     """A text, folded, and the way back."""
 
     def __init__(self, text: str) -> None:
@@ -58,7 +58,7 @@ class Folded:
         parts: list[str] = []
         place = 0
         for start, end in pairwise(_bounds(text)):
-            part = fold(text[start:end])
+            part = normalize(text[start:end])
             if self._begins_line(start):
                 part = part.removeprefix(" ")
             self._starts.append(start)
@@ -74,7 +74,7 @@ class Folded:
         for at, token in tokens(self._real, start):
             # White space that begins a line was dropped.
             dropped = at == start and self._begins_line(start) and token.isspace() and "\n" not in token
-            passed += 0 if dropped else len(fold(token))
+            passed += 0 if dropped else len(normalize(token))
             if passed > place:
                 return at
         return len(self._real)

@@ -17,7 +17,7 @@ _NAME_BYTES = 200
 _IN_PLACE = {errno.EACCES, errno.EPERM, errno.EBUSY}
 
 
-def regular(path: Path) -> os.stat_result | None:
+def regular_status(path: Path) -> os.stat_result | None:
     """The file's status, or None when there is none. Raises ToolError for anything that is no regular file."""
     try:
         status = os.stat(path)

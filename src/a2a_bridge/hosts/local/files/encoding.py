@@ -43,7 +43,7 @@ class Binary:
 UTF8 = Encoding("utf-8")
 
 
-def sniff(sample: bytes) -> Encoding | Binary:
+def detect_encoding(sample: bytes) -> Encoding | Binary:
     """Judge a file by its first `SAMPLE_BYTES` (by all of it when it has fewer).
 
     A byte order mark decides. Then: valid UTF-8 is UTF-8; what has more characters of UTF-8 than bytes

@@ -7,7 +7,7 @@ from typing import BinaryIO, NamedTuple
 from a2a_bridge.hosts.local.files.encoding import Encoding
 from a2a_bridge.hosts.local.workspace import Stopped
 
-LONGEST_LINE = 16 * 1024
+MAX_LINE_LENGTH = 16 * 1024
 PIECE_BYTES = 256 * 1024
 _REPLACEMENT = "\ufffd".encode()
 
@@ -22,7 +22,7 @@ class Line(NamedTuple):
     damaged: bool
 
 
-class Lines:
+class LineReader:
     """The lines of an open file, forward. Stops early, as if the file ended, once `stopped` says so."""
 
     def __init__(self, file: BinaryIO, encoding: Encoding, stopped: Stopped, size: int | None = None) -> None:
@@ -56,22 +56,22 @@ class Lines:
             return None
         end = b"\r\n" if line.endswith(b"\r\n") else b"\n" if line.endswith(b"\n") else b""
         content = line.removesuffix(end)
-        if len(content) <= LONGEST_LINE:
-            return self._decoded(content.decode(self._codec, "replace"), content, end, cut=False)
+        if len(content) <= MAX_LINE_LENGTH:
+            return self._line_of(content.decode(self._codec, "replace"), content, end, cut=False)
         if not end:
             self.skip(1)
         # An incremental decoder keeps back a character that the cut goes through.
         decoder = codecs.getincrementaldecoder(self._codec)("replace")
-        return self._decoded(decoder.decode(content[:LONGEST_LINE]), content, end, cut=True)
+        return self._line_of(decoder.decode(content[:MAX_LINE_LENGTH]), content, end, cut=True)
 
-    def _decoded(self, text: str, content: bytes, end: bytes, cut: bool) -> Line:
+    def _line_of(self, text: str, content: bytes, end: bytes, cut: bool) -> Line:
         """In UTF-8 the replacement character may be in the file itself."""
         own = content.count(_REPLACEMENT) if self._codec == "utf-8" and not self._wide else 0
         return Line(text, end, cut, damaged="\ufffd" in text and text.count("\ufffd") > own)
 
     def _line(self) -> bytes:
         """A line with its end, or as much of a long one as tells that it is too long."""
-        most = LONGEST_LINE + 2
+        most = MAX_LINE_LENGTH + 2
         parts = b""
         while len(parts) < most and self._fill():
             end = self._piece.find(b"\n", self._at, self._at + most - len(parts)) + 1

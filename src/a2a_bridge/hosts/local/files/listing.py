@@ -8,13 +8,13 @@ from a2a_bridge.hosts.local.files.file_type import type_name
 from a2a_bridge.hosts.local.files.path_text import quote_name
 
 
-def entries(path: Path) -> list["os.DirEntry[str]"]:
+def list_entries(path: Path) -> list["os.DirEntry[str]"]:
     """What the directory has. Raises OSError."""
     with os.scandir(path) as found:
         return sorted(found, key=lambda entry: entry.name)
 
 
-def described(entry: "os.DirEntry[str]") -> str:
+def describe(entry: "os.DirEntry[str]") -> str:
     """One entry in a line."""
     name = quote_name(entry.name)
     try:

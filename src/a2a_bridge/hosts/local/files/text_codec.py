@@ -1,12 +1,12 @@
 """A text file's bytes as text, and back: what does not decode is kept, or the file is refused."""
 
 from a2a_bridge.errors import ToolError
-from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, Encoding, sniff
+from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, Encoding, detect_encoding
 
 
-def decoded(data: bytes) -> tuple[Encoding, str]:
+def decode_text(data: bytes) -> tuple[Encoding, str]:
     """The encoding, and the text without the byte order mark. Bytes that do not decode become surrogates."""
-    encoding = sniff(data[:SAMPLE_BYTES])
+    encoding = detect_encoding(data[:SAMPLE_BYTES])
     if isinstance(encoding, Binary):
         raise ToolError(f"it is no text ({encoding.mime}); use bash")
     body = data[len(encoding.mark) :]
@@ -23,7 +23,7 @@ def decoded(data: bytes) -> tuple[Encoding, str]:
     return encoding, content
 
 
-def encoded(content: str, encoding: Encoding) -> bytes:
+def encode_text(content: str, encoding: Encoding) -> bytes:
     """The file's new bytes."""
     try:
         body = content.encode(encoding.codec, _errors(encoding))
