@@ -19,6 +19,7 @@ from a2a_bridge.hosts.local import edit as module
 from a2a_bridge.hosts.local.edit import EDIT
 from a2a_bridge.hosts.local.edits import apply
 from a2a_bridge.hosts.local.files import atomic_write as replacing
+from a2a_bridge.hosts.local.files import text_codec
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, Encoding, detect_encoding
 from a2a_bridge.hosts.local.files.lock import LOCKS
 from a2a_bridge.hosts.local.workspace import Workspace
@@ -358,7 +359,7 @@ def test_an_encoding_that_does_not_give_the_bytes_back(
     desk: Desk, codec: str, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.file.write_bytes(data)
-    monkeypatch.setattr("a2a_bridge.hosts.local.files.text_codec.detect_encoding", lambda _: Encoding(codec, guessed=True))
+    monkeypatch.setattr(text_codec, "detect_encoding", lambda _: Encoding(codec, guessed=True))
     assert f"its bytes do not survive being read and written as {codec.upper()} (a guess)" in desk.refused(X)
 
 
