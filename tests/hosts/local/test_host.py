@@ -176,7 +176,7 @@ def test_a_write_over_what_is_no_utf8_says_so(here: Machine) -> None:
         "[it is UTF-16-LE with BOM now, and will be UTF-8]\n"
     )
     file.write_bytes(b"\x7fELF\0\0\0\1")
-    assert preview(here, "write", path="f", content="b\n").startswith(f"put in the place of {file}: it is no text (")
+    assert preview(here, "write", path="f", content="b\n").startswith(f"put in the place of {file}: it is not text (")
     file.write_bytes("é\n".encode() * 10 + b"\xff\n")
     shown = preview(here, "write", path="f", content="b\n")
     assert "-\ufffd" in shown

@@ -76,13 +76,22 @@ def test_an_append_that_the_file_has_no_bytes_for(here: Machine) -> None:
     file = here.directory / "f"
     file.write_bytes("Привет, мир. Это проверка.\n".encode("cp1251"))
     before = file.read_bytes()
-    assert refused(here, "f", "世", append=True).endswith("the file is CP1251 (a guess), which cannot write U+4E16")
+    assert refused(here, "f", "世", append=True).endswith(
+        "the file is CP1251 (a guess), which cannot write CJK UNIFIED IDEOGRAPH-4E16 (U+4E16)"
+    )
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(("added", "codec"), [("ñ", "cp1252"), ("ł", "cp1250")])
+def test_an_append_in_an_encoding_that_can_write_it(here: Machine, added: str, codec: str) -> None:
+    (here.directory / "f").write_bytes("café\n".encode(codec))
+    assert f"encoding {codec.upper()} (a guess)" in write(here, "f", added, append=True)
+    assert (here.directory / "f").read_bytes() == f"café\n{added}".encode(codec)
 
 
 def test_nothing_is_appended_to_what_is_no_text(here: Machine) -> None:
     (here.directory / "f").write_bytes(bytes(range(8)) * 10)
-    assert "it is no text (application/octet-stream); append with bash" in refused(here, "f", append=True)
+    assert "it is not text (application/octet-stream); append with bash" in refused(here, "f", append=True)
     assert (here.directory / "f").read_bytes() == bytes(range(8)) * 10
 
 

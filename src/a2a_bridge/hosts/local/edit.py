@@ -19,12 +19,11 @@ from a2a_bridge.hosts.local.files.encoding import UTF8, Encoding
 from a2a_bridge.hosts.local.files.file_type import type_name
 from a2a_bridge.hosts.local.files.lock import exclusive
 from a2a_bridge.hosts.local.files.path_text import path_and_target, quote_name
-from a2a_bridge.hosts.local.files.text_codec import decode_text, encode_text
+from a2a_bridge.hosts.local.files.text_codec import MAX_BYTES, decode_text, encode_text, encoding_for
 from a2a_bridge.hosts.local.workspace import Stopped, Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Result, text
 
-MAX_BYTES = 128 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
 _CHANGED = "changed by someone else while it was edited"
 
@@ -76,7 +75,9 @@ def _edited(path: Path, edits: list[Replacement], stopped: Stopped) -> str:
 def _planned(file: BinaryIO, status: os.stat_result, edits: list[Replacement]) -> Plan:
     data = _read(file, status)
     encoding, before = decode_text(data)
-    return Plan(data, encoding, before, revise(before, edits, encoding))
+    revision = revise(before, edits)
+    encoding = encoding_for([edit.new for edit in edits], encoding, lambda: data)
+    return Plan(data, encoding, before, revision)
 
 
 async def _preview(arguments: Edit, workspace: Workspace) -> str:

@@ -14,7 +14,7 @@ from a2a_bridge.hosts.local.files.atomic_write import regular_status, replace
 from a2a_bridge.hosts.local.files.encoding import SAMPLE_BYTES, UTF8, Binary, detect_encoding
 from a2a_bridge.hosts.local.files.lock import exclusive
 from a2a_bridge.hosts.local.files.path_text import path_and_target
-from a2a_bridge.hosts.local.files.text_codec import decode_text
+from a2a_bridge.hosts.local.files.text_codec import MAX_BYTES, decode_text, encoding_for
 from a2a_bridge.hosts.local.workspace import Workspace
 from a2a_bridge.hosts.typed import TypedTool
 from a2a_bridge.tool import Access, Result, text
@@ -100,14 +100,12 @@ def _fitting(path: Path, file: FileIO, size: int, added: str) -> tuple[bytes, st
     sample = os.pread(file.fileno(), SAMPLE_BYTES, 0)
     encoding = detect_encoding(sample)
     if isinstance(encoding, Binary):
-        raise ToolError(f"{path}: nothing was written; it is no text ({encoding.mime}); append with bash")
+        raise ToolError(f"{path}: nothing was written; it is not text ({encoding.mime}); append with bash")
     try:
-        content = added.encode(encoding.codec)
-    except UnicodeEncodeError as error:
-        character = added[error.start]
-        raise ToolError(
-            f"{path}: nothing was written; the file is {encoding}, which cannot write U+{ord(character):04X}"
-        ) from None
+        encoding = encoding_for([added], encoding, lambda: os.pread(file.fileno(), min(size, MAX_BYTES), 0))
+    except ToolError as error:
+        raise ToolError(f"{path}: nothing was written; {error}") from None
+    content = added.encode(encoding.codec)
     notes = [] if encoding == UTF8 else [f"encoding {encoding}"]
     feed = "\n".encode(encoding.codec)
     if size > len(encoding.mark) and added and os.pread(file.fileno(), len(feed), size - len(feed)) != feed:

@@ -1,7 +1,6 @@
-"""A text with some passages replaced, one after the other: all of them, or an error that says which one cannot be."""
+"""Replaces parts of a text, one edit after the other: all of them, or an error that names the edit that fails."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, NamedTuple
@@ -12,9 +11,8 @@ from a2a_bridge.errors import ToolError
 from a2a_bridge.hosts.local.edits.diff import Change, combine
 from a2a_bridge.hosts.local.edits.explain import explain_mismatch
 from a2a_bridge.hosts.local.edits.find import Search, Span, find_text
-from a2a_bridge.hosts.local.files.encoding import UTF8, Encoding
 
-# Of a text after any of its replacements.
+# Bounds the text after each edit.
 MAX_CHARACTERS = 128 * 1024 * 1024
 MAX_MATCHES = 100_000
 LISTED_MATCHES = 10
@@ -31,15 +29,15 @@ class Replacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Revision(NamedTuple):
-    """The text, where it differs from the original, and how many passages were replaced."""
+    """The new text, where it differs from the original, and the number of replacements."""
 
     text: str
     changes: list[Change]
     replaced: int
 
 
-def revise(original: str, edits: Sequence[Replacement], encoding: Encoding) -> Revision:
-    """Make the edits in order; a later one sees what the earlier ones made. Raises ToolError, naming the edit.
+def revise(original: str, edits: Sequence[Replacement]) -> Revision:
+    """Apply the edits in order, each to the result of those before it. Raises ToolError that names the edit.
 
     Surrogates in `original` stand for bytes that do not decode.
     """
@@ -47,7 +45,7 @@ def revise(original: str, edits: Sequence[Replacement], encoding: Encoding) -> R
     for number, edit in enumerate(edits):
         try:
             _expect_sound(edit)
-            _expect_writable(edit.new, original, encoding)
+            _expect_no_replacement_character(edit.new, original)
             revision = _revised(revision, edit, original)
         except ToolError as error:
             before = " (after the edits before it)" if number else ""
@@ -60,7 +58,7 @@ def revise(original: str, edits: Sequence[Replacement], encoding: Encoding) -> R
 def _expect_sound(edit: Replacement) -> None:
     if not edit.old:
         raise ToolError(
-            "old is empty; to add text, give what is beside it as old, and again in new; an empty file is for write"
+            "old is empty; to add text, put a line beside it into old, and both into new; use write for an empty file"
         )
     for name, value in (("old", edit.old), ("new", edit.new)):
         if found := _SURROGATE.search(value):
@@ -69,20 +67,12 @@ def _expect_sound(edit: Replacement) -> None:
         raise ToolError("old and new are the same, so nothing changes")
 
 
-def _expect_writable(new: str, original: str, encoding: Encoding) -> None:
+def _expect_no_replacement_character(new: str, original: str) -> None:
     if "\ufffd" in new and _SURROGATE.search(original):
         raise ToolError(
-            "new holds U+FFFD, which is how read shows bytes that do not decode, and the file has such bytes; "
+            "new holds U+FFFD, which read displays for bytes that do not decode, and the file has such bytes; "
             "leave them out of old and new"
         )
-    if encoding.codec == UTF8.codec:
-        return
-    try:
-        new.encode(encoding.codec)
-    except UnicodeEncodeError as error:
-        character = new[error.start]
-        name = unicodedata.name(character, "a character")
-        raise ToolError(f"new holds {name} (U+{ord(character):04X}), which {encoding} cannot write") from None
 
 
 def _revised(revision: Revision, edit: Replacement, original: str) -> Revision:
@@ -95,7 +85,7 @@ def _revised(revision: Revision, edit: Replacement, original: str) -> Revision:
         raise ToolError(f"the result would have more than {MAX_CHARACTERS} characters; edit it with bash")
     after, changes = _replaced(before, found, spans)
     if after == before:
-        raise ToolError("nothing changes, since lines keep the ends that they have; use bash to change those")
+        raise ToolError("nothing changes, because lines keep their line ends; use bash to change those")
     return Revision(after, combine(revision.changes, changes), revision.replaced + len(spans))
 
 
@@ -107,7 +97,7 @@ def _every(found: Search) -> list[Span]:
 
 
 def _only(found: Search, before: str) -> list[Span]:
-    """The one place, or none. Overlapping ones count: nobody knows which was meant."""
+    """The only match, or none. Overlapping matches count too: either could be the right one."""
     spans = list(islice(found.spans(disjoint=False), LISTED_MATCHES + 1))
     if len(spans) <= 1:
         return spans
@@ -134,7 +124,7 @@ def _lines(before: str, spans: list[Span]) -> list[int]:
 
 def _mismatch(before: str, old: str, original: str) -> str:
     if next(find_text(original, old, "").spans(), None):
-        return "an edit before it in this call changed what it is to match"
+        return "an earlier edit of this call changed the text that old matches"
     return explain_mismatch(before, old)
 
 

@@ -1,0 +1,1 @@
+"""Files: encodings, lines, locks, new content."""
